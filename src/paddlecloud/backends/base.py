@@ -1,0 +1,81 @@
+"""The five verbs of a backend, and what it is given to start.
+
+Each verb may be repeated at any time, after a crash too, and may raise UnreachableError, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from paddlecloud.model.errors import PaddleCloudError
+from paddlecloud.model.job import Placement, Resources
+from paddlecloud.model.task import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLaunch:
+    """One task of a launch: the names and numbers are its placement's, the command its role's."""
+
+    name: str
+    role: str
+    index: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """All that a backend needs to start one attempt of a job."""
+
+    handle: str
+    job: str
+    name: str
+    user: str
+    attempt: int
+    placement: Placement
+    tasks: tuple[TaskLaunch, ...]
+    env: Mapping[str, str]  # what the user asked for, on top of the contract
+    uses_gpus: bool
+    distribute: str | None  # "PSERVER" or "NCCL2" for several trainers, None for one
+    tree: Path | None  # the read-only folder that the job's files were laid out in
+    results: Path  # where output/<job>/ is kept: rank-0/, log/trainer-0.log, …
+
+
+class RefusedError(PaddleCloudError):
+    """The backend can never start this launch; the job fails with the message."""
+
+    code = "refused"
+
+
+class BusyError(PaddleCloudError):
+    """The backend cannot start this launch as placed, such as on a port that is taken; place it anew."""
+
+    code = "busy"
+
+
+class Backend(Protocol):
+    def capacity(self) -> Resources | None:
+        """All there is to give out; None: the cluster keeps its own queue."""
+        ...
+
+    def start(self, launch: Launch) -> None:
+        """Start all its tasks or none; a handle that it already holds is left as it is."""
+        ...
+
+    def report(self, handles: Collection[str]) -> Mapping[str, Report]:
+        """What became of these handles, in one question; unknown ones are left out."""
+        ...
+
+    def stop(self, handle: str) -> None:
+        """Ask its tasks to end, and make them after a grace time; does not wait."""
+        ...
+
+    def clean(self, handle: str) -> None:
+        """Remove every trace of a handle whose tasks have ended; its results stay."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what this object holds in this process; the tasks run on."""
+        ...

@@ -1,0 +1,162 @@
+"""A job: what was asked for (JobSpec), where it was put (Placement), and its record (Job)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from paddlecloud.model import paths
+from paddlecloud.model.state import JobState, StopReason
+
+TRAINER = "trainer"
+PSERVER = "pserver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """An amount of a machine: what a task asks for, what a cluster has."""
+
+    cpus: float = 0.0
+    memory_bytes: int = 0
+    gpus: int = 0
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            cpus=self.cpus + other.cpus,
+            memory_bytes=self.memory_bytes + other.memory_bytes,
+            gpus=self.gpus + other.gpus,
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            cpus=self.cpus - other.cpus,
+            memory_bytes=self.memory_bytes - other.memory_bytes,
+            gpus=self.gpus - other.gpus,
+        )
+
+    def fits(self, room: Resources) -> bool:
+        """Whether this amount can be taken out of `room` (a thousandth of a CPU is rounding)."""
+        return (
+            self.cpus <= room.cpus + 0.001 and self.memory_bytes <= room.memory_bytes and self.gpus <= room.gpus
+        )
+
+
+NOTHING = Resources()
+
+
+def total(amounts: Iterable[Resources]) -> Resources:
+    return sum(amounts, NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSpec:
+    """One kind of task of a job.
+
+    The job fails when `min_failed` tasks of a role have failed, and succeeds when every role has `min_succeeded`
+    successes (None: all of its tasks). A role that needs none, such as pservers, is stopped at the job's end.
+    """
+
+    name: str
+    count: int
+    command: str
+    resources: Resources | None = None  # None: the cluster's default request
+    min_failed: int = 1
+    min_succeeded: int | None = None
+
+    @property
+    def successes_needed(self) -> int:
+        return self.count if self.min_succeeded is None else self.min_succeeded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What a user asks for. It never changes after submission."""
+
+    roles: tuple[RoleSpec, ...]
+    name: str = "tmp_job"
+    cluster: str = "default"
+    job_type: str | None = None  # "gpu", "cpu"; None: gpu where the cluster has GPUs
+    distribute: str | None = None  # "PSERVER", "NCCL2"; None: PSERVER where there is a pserver role
+    tree: str | None = None  # id of the uploaded folder
+    env: Mapping[str, str] = field(default_factory=dict)
+    wall_time_seconds: int | None = None
+    priority: int = 0
+    public_bcc: bool = True
+    public_bos: bool = True
+    bos_url: str = ""
+
+    @property
+    def trainers(self) -> int:
+        return sum(role.count for role in self.roles if role.name != PSERVER)
+
+    @property
+    def tasks(self) -> int:
+        return sum(role.count for role in self.roles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlacement:
+    """One task's share of a cluster. Its address is None where only the allocation will tell it."""
+
+    role: str
+    index: int
+    resources: Resources
+    address: str | None = None
+    ports: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return paths.task_name(self.role, self.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where one attempt of a job goes, decided before anything is started."""
+
+    cluster: str
+    tasks: tuple[TaskPlacement, ...]
+
+    @property
+    def resources(self) -> Resources:
+        return total(task.resources for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The record of a job. `store.jobs` alone writes it, by `lifecycle.apply`."""
+
+    id: str
+    user: str
+    spec: JobSpec
+    created_at: datetime
+    state: JobState = JobState.SUBMIT
+    version: int = 0
+    attempt: int = 0
+    placement: Placement | None = None
+    stop: StopReason | None = None
+    queue_reason: str = ""
+    error: str = ""
+    started_at: datetime | None = None  # of the first attempt that ran
+    running_since: datetime | None = None  # of the attempt that runs now
+    finished_at: datetime | None = None
+
+    @property
+    def handle(self) -> str:
+        """The name a backend knows this attempt by; we choose it, so starting twice is harmless."""
+        return paths.handle(self.id, self.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """One line of a job's history, and one event: `seq` orders all of a server's events."""
+
+    seq: int
+    job: str
+    user: str
+    attempt: int
+    at: datetime
+    from_state: JobState | None
+    to_state: JobState
+    why: str

@@ -1,0 +1,153 @@
+"""What makes a job move: pure functions from a record, what a backend said and the time, to the next move.
+
+`advance` and the others only propose a Move; `apply` checks it against the table and makes the next record.
+`store.jobs` is the only caller of `apply`, so nothing changes a job without a row of history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from paddlecloud.model.errors import ConflictError
+from paddlecloud.model.job import Job, Placement
+from paddlecloud.model.state import ENDS, MOVES, JobState, StopReason
+from paddlecloud.model.task import Report, TaskReport, TaskState
+from paddlecloud.model.units import describe_duration, format_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A proposed change of state: what, when and why. `placement` comes with `schedule`, `stop` with an end."""
+
+    to: JobState
+    at: datetime
+    why: str
+    placement: Placement | None = None
+    stop: StopReason | None = None
+    error: str = ""
+
+
+def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: int) -> Move | None:
+    """The next move of a placed job, given what its backend answered; None in `report`: it holds nothing."""
+    if job.state is JobState.SCHEDULE:
+        return _started(job, report, now)
+    if job.state is JobState.RUNNING:
+        return _ended(job, report, now, attempts_limit) or _over_wall_time(job, now)
+    if job.state is JobState.KILLING:
+        return _stopped(job, report, now, attempts_limit)
+    return None
+
+
+def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | None:
+    """The end of a job that has waited too long for its turn."""
+    if not job.state.waiting or now - job.created_at < schedule_limit:
+        return None
+    waited = describe_duration(schedule_limit.total_seconds())
+    why = f"not placed within {waited}"
+    return Move(to=JobState.SCHEDULE_TIMEOUT, at=now, why=why, stop=StopReason.QUEUE_TIME, error=why)
+
+
+def kill(job: Job, now: datetime, *, by: str) -> Move | None:
+    """The move that a kill asks for; None where the job is being stopped already."""
+    why = f"killed by {by}"
+    if job.state.final:
+        raise ConflictError(f"{job.id} has ended already ({job.state.label})")
+    if job.state is JobState.KILLING:
+        return None
+    to = JobState.KILLED if job.state.waiting else JobState.KILLING
+    return Move(to=to, at=now, why=why, stop=StopReason.ASKED, error=why)
+
+
+def apply(job: Job, move: Move) -> Job:
+    """The record after the move, or ConflictError if the table has no such move."""
+    if move.to not in MOVES[job.state]:
+        raise ConflictError(f"{job.id} cannot go from {job.state.label} to {move.to.label}")
+    changed = replace(job, state=move.to, version=job.version + 1, queue_reason="")
+    if move.to is JobState.QUEUE:
+        return replace(changed, queue_reason=move.why, placement=None, stop=None, error="", running_since=None)
+    if move.to is JobState.SCHEDULE:
+        return replace(changed, attempt=job.attempt + 1, placement=move.placement)
+    if move.to is JobState.RUNNING:
+        return replace(changed, started_at=job.started_at or move.at, running_since=move.at)
+    if move.to is JobState.KILLING:
+        return replace(changed, stop=move.stop, error=move.error)
+    return replace(changed, stop=job.stop or move.stop, error=move.error, finished_at=move.at)
+
+
+def first_failed(report: Report) -> TaskReport | None:
+    """The task that failed first, by the time its end was seen on its node."""
+    failed = [task for task in report.tasks if task.state is TaskState.FAILED]
+    return min(failed, key=lambda task: (task.ended_at is None, task.ended_at), default=None)
+
+
+def _started(job: Job, report: Report | None, now: datetime) -> Move | None:
+    if report is None or not report.started:
+        return None
+    # A task may have ended between two looks: the job still shows `running`, from when it did.
+    return Move(to=JobState.RUNNING, at=report.started_at or now, why=f"all {len(report.tasks)} tasks started")
+
+
+def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
+    if report is None:
+        return _lost(job, f"{job.handle} is gone from its cluster", now, attempts_limit, held=False)
+    if failed := _role_failed(job, report):
+        why = f"{failed.name} failed first: {failed.outcome}"
+        return _end(StopReason.TASK_FAILED, report, now, why, error=why)
+    if lost := [task.name for task in report.tasks if task.state is TaskState.LOST]:
+        return _lost(job, f"{', '.join(lost)} vanished with its node", now, attempts_limit, held=not report.ended)
+    if _all_roles_succeeded(job, report):
+        return _end(StopReason.DONE, report, now, "all tasks that decide its end succeeded")
+    return None
+
+
+def _end(stop: StopReason, report: Report, now: datetime, why: str, error: str = "") -> Move:
+    if report.ended:
+        at = max((task.ended_at for task in report.tasks if task.ended_at is not None), default=now)
+        return Move(to=ENDS[stop], at=at, why=why, stop=stop, error=error)
+    return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=error)
+
+
+def _lost(job: Job, what: str, now: datetime, attempts_limit: int, *, held: bool) -> Move:
+    if held:
+        return Move(to=JobState.KILLING, at=now, why=what, stop=StopReason.NODE_LOST, error=what)
+    if job.attempt >= attempts_limit:
+        why = f"{what}, in attempt {job.attempt} of {attempts_limit}"
+        return Move(to=JobState.FAILED, at=now, why=why, stop=StopReason.NODE_LOST, error=why)
+    return Move(to=JobState.QUEUE, at=now, why=f"{what}; attempt {job.attempt + 1} follows", stop=StopReason.NODE_LOST)
+
+
+def _over_wall_time(job: Job, now: datetime) -> Move | None:
+    limit = job.spec.wall_time_seconds
+    if limit is None or job.running_since is None or now - job.running_since < timedelta(seconds=limit):
+        return None
+    why = f"ran longer than its wall_time {format_duration(limit)}"
+    return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.WALL_TIME, error=why)
+
+
+def _stopped(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
+    if report is not None and not report.ended:
+        return None
+    stop = job.stop or StopReason.ASKED
+    if ENDS[stop] is JobState.QUEUE:
+        return _lost(job, job.error or stop.value, now, attempts_limit, held=False)
+    return Move(to=ENDS[stop], at=now, why="nothing of it runs any more", stop=stop, error=job.error)
+
+
+def _role_failed(job: Job, report: Report) -> TaskReport | None:
+    for role in job.spec.roles:
+        failed = [task for task in _of_role(report, role.name) if task.state is TaskState.FAILED]
+        if len(failed) >= role.min_failed:
+            return first_failed(report)
+    return None
+
+
+def _all_roles_succeeded(job: Job, report: Report) -> bool:
+    return all(
+        sum(task.state is TaskState.SUCCEEDED for task in _of_role(report, role.name)) >= role.successes_needed
+        for role in job.spec.roles
+    )
+
+
+def _of_role(report: Report, role: str) -> list[TaskReport]:
+    return [task for task in report.tasks if task.name.rpartition("-")[0] == role]

@@ -1,0 +1,80 @@
+"""The ten states of a job, every move between them, and what ends a job: the whole table on one page."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """Seed 002's words; `label` is how they print."""
+
+    SUBMIT = "submit"
+    QUEUE = "queue"
+    SCHEDULE = "schedule"
+    RUNNING = "running"
+    KILLING = "killing"
+    SUCCESS = "success"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    SCHEDULE_TIMEOUT = "schedule_timeout"
+    KILLED = "killed"
+
+    @property
+    def label(self) -> str:
+        return self.value.replace("_", " ")
+
+    @property
+    def final(self) -> bool:
+        return not MOVES[self]
+
+    @property
+    def waiting(self) -> bool:
+        return self in WAITING
+
+    @property
+    def held(self) -> bool:
+        """Whether a backend may hold something for a job in this state."""
+        return self in HELD
+
+
+class StopReason(StrEnum):
+    """Why a job is being stopped; it decides the state that `killing` ends in."""
+
+    ASKED = "asked"
+    DONE = "done"
+    TASK_FAILED = "task_failed"
+    NODE_LOST = "node_lost"
+    PREEMPTED = "preempted"
+    WALL_TIME = "wall_time"
+    QUEUE_TIME = "queue_time"
+
+
+_S = JobState
+
+MOVES: dict[JobState, frozenset[JobState]] = {
+    _S.SUBMIT: frozenset({_S.QUEUE, _S.SCHEDULE, _S.SCHEDULE_TIMEOUT, _S.KILLED}),
+    _S.QUEUE: frozenset({_S.SCHEDULE, _S.SCHEDULE_TIMEOUT, _S.KILLED}),
+    _S.SCHEDULE: frozenset({_S.RUNNING, _S.KILLING, _S.FAILED, _S.QUEUE}),
+    _S.RUNNING: frozenset({_S.SUCCESS, _S.FAILED, _S.KILLING, _S.QUEUE}),
+    _S.KILLING: frozenset({_S.SUCCESS, _S.FAILED, _S.TIMEOUT, _S.SCHEDULE_TIMEOUT, _S.KILLED, _S.QUEUE}),
+    _S.SUCCESS: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.TIMEOUT: frozenset(),
+    _S.SCHEDULE_TIMEOUT: frozenset(),
+    _S.KILLED: frozenset(),
+}
+
+ENDS: dict[StopReason, JobState] = {
+    StopReason.ASKED: _S.KILLED,
+    StopReason.DONE: _S.SUCCESS,
+    StopReason.TASK_FAILED: _S.FAILED,
+    StopReason.NODE_LOST: _S.QUEUE,
+    StopReason.PREEMPTED: _S.QUEUE,
+    StopReason.WALL_TIME: _S.TIMEOUT,
+    StopReason.QUEUE_TIME: _S.SCHEDULE_TIMEOUT,
+}
+
+WAITING = frozenset({_S.SUBMIT, _S.QUEUE})
+HELD = frozenset({_S.SCHEDULE, _S.RUNNING, _S.KILLING})
+LIVE = WAITING | HELD
+FINAL = frozenset(_S) - LIVE

@@ -1,0 +1,92 @@
+"""What a backend says about the tasks of a job."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class TaskState(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LOST = "lost"  # gone without a word: its node, or what watched it, died
+
+    @property
+    def ended(self) -> bool:
+        return self not in (TaskState.STARTING, TaskState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReport:
+    """One task as its backend sees it. `tail` is the last lines of its log, once it has failed."""
+
+    name: str
+    state: TaskState
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    restarts: int = 0
+    tail: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in words: "exit code 3", "killed by SIGSEGV (segmentation fault)", "out of memory"."""
+        if self.reason:
+            return self.reason
+        if self.signal is not None:
+            return f"killed by {describe_signal(self.signal)}"
+        if self.exit_code is not None and self.exit_code > 128 and _known(self.exit_code - 128):
+            # A shell reports its child's signal this way.
+            return f"exit code {self.exit_code}: {describe_signal(self.exit_code - 128)}"
+        if self.exit_code is not None:
+            return f"exit code {self.exit_code}"
+        return self.state.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All tasks of one handle, at one look."""
+
+    tasks: tuple[TaskReport, ...]
+
+    @property
+    def started(self) -> bool:
+        return all(task.state is not TaskState.STARTING for task in self.tasks)
+
+    @property
+    def ended(self) -> bool:
+        return all(task.state.ended for task in self.tasks)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the last of its tasks had started."""
+        times = [task.started_at for task in self.tasks if task.started_at is not None]
+        return max(times, default=None)
+
+
+_WORDS = {
+    signals.SIGSEGV: "segmentation fault",
+    signals.SIGABRT: "abort",
+    signals.SIGFPE: "floating point error",
+    signals.SIGBUS: "bus error",
+    signals.SIGILL: "illegal instruction",
+    signals.SIGPIPE: "broken pipe",
+}
+
+
+def describe_signal(number: int) -> str:
+    if not _known(number):
+        return f"signal {number}"
+    signal = signals.Signals(number)
+    words = _WORDS.get(signal)
+    return f"{signal.name} ({words})" if words else signal.name
+
+
+def _known(number: int) -> bool:
+    return number in set(signals.Signals)

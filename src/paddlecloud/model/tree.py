@@ -1,0 +1,209 @@
+"""A folder as a value: the manifest that a client sends ahead of its bytes, and the rules it must keep.
+
+A file is known by `content`: the SHA-256 of its bytes, or, above one chunk, the SHA-256 of its chunks' digests,
+so that a file is checked chunk by chunk as it arrives and never has to be read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paddlecloud.model import paths
+from paddlecloud.model.errors import InvalidError, TooLargeError
+from paddlecloud.model.units import format_size
+
+CHUNK_BYTES = 8 * 1024 * 1024
+PACK_BYTES = 16 * 1024 * 1024
+PACK_CHUNKS = 4096
+_LINKS_FOLLOWED = 40
+_LARGEST_NAMED = 10
+_DIGEST_BYTES = 32
+_FRAME_HEAD = _DIGEST_BYTES + 4
+
+
+class Kind(StrEnum):
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One path of a tree. `chunks` are hex SHA-256 digests of the file's consecutive CHUNK_BYTES pieces."""
+
+    path: str
+    kind: Kind
+    size: int = 0
+    executable: bool = False
+    chunks: tuple[str, ...] = ()
+    target: str = ""
+
+    @property
+    def content(self) -> str:
+        """What names the file's bytes wherever they are stored."""
+        if len(self.chunks) == 1:
+            return self.chunks[0]
+        return hashlib.sha256(b"".join(bytes.fromhex(chunk) for chunk in self.chunks)).hexdigest()
+
+    def chunk_size(self, number: int) -> int:
+        """The length that chunk `number` of this file must have."""
+        return min(CHUNK_BYTES, self.size - number * CHUNK_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    entries: tuple[Entry, ...]
+
+    @property
+    def id(self) -> str:
+        """The tree's id: the same folder has the same id, whoever lists it and in whatever order."""
+        digest = hashlib.sha256()
+        for entry in sorted(self.entries, key=lambda entry: entry.path):
+            fields = (entry.path, entry.kind, str(entry.size), str(entry.executable), entry.content, entry.target)
+            digest.update("\0".join(fields).encode() + b"\0\0")
+        return digest.hexdigest()
+
+    @property
+    def size(self) -> int:
+        return sum(entry.size for entry in self.entries)
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Refuse a manifest that could not be a folder of its own: every path, size, digest and link is hostile."""
+    kinds: dict[str, Kind] = {}
+    for entry in manifest.entries:
+        paths.check_relative(entry.path)
+        if entry.path in kinds:
+            raise InvalidError(f"path {entry.path!r} is listed twice", field="path")
+        kinds[entry.path] = entry.kind
+        _check_entry(entry)
+    for path in kinds:
+        for parent in _parents(path):
+            if kinds.get(parent, Kind.FOLDER) is not Kind.FOLDER:
+                raise InvalidError(f"path {path!r} lies below {parent!r}, which is not a folder", field="path")
+    targets = {entry.path: entry.target for entry in manifest.entries if entry.kind is Kind.LINK}
+    links = _Links(targets)
+    for link in targets:
+        links.follow(link)
+
+
+def check_link(link: str, links: Mapping[str, str]) -> None:
+    """Refuse a link that leads out of its tree, also by way of other links; `links` has every link's target."""
+    _Links(links).follow(link)
+
+
+def check_total(sizes: Iterable[tuple[str, int]], limit: int) -> None:
+    """Refuse files, as (path, size), that are too much together, naming the ten largest."""
+    sizes = list(sizes)
+    total = sum(size for _, size in sizes)
+    if total <= limit:
+        return
+    largest = heapq.nlargest(_LARGEST_NAMED, sizes, key=lambda named: named[1])
+    named = "".join(f"\n  {format_size(size):>10}  {path}" for path, size in largest)
+    raise TooLargeError(
+        f"the folder holds {format_size(total)}, the limit is {format_size(limit)}; "
+        f"leave out what is not needed with a .paddleignore file. The largest files are:{named}"
+    )
+
+
+def pack(chunks: Iterable[tuple[str, bytes]]) -> bytes:
+    """Small chunks in one body: of each its 32 bytes of digest, its length in 4 bytes (big-endian) and itself."""
+    return b"".join(
+        part for digest, chunk in chunks for part in (bytes.fromhex(digest), len(chunk).to_bytes(4, "big"), chunk)
+    )
+
+
+def unpack(body: bytes) -> list[tuple[str, bytes]]:
+    """The chunks of a pack, as (digest, bytes), unchecked but for the frames."""
+    chunks: list[tuple[str, bytes]] = []
+    at = 0
+    while at < len(body):
+        head = body[at : at + _FRAME_HEAD]
+        start = at + _FRAME_HEAD
+        at = start + int.from_bytes(head[_DIGEST_BYTES:], "big")
+        if len(head) < _FRAME_HEAD or at > len(body):
+            raise InvalidError("the pack of chunks is cut off in the middle; send it again", field="body")
+        if len(chunks) == PACK_CHUNKS:
+            raise InvalidError(f"the pack has more than {PACK_CHUNKS} chunks; send several", field="body")
+        chunks.append((head[:_DIGEST_BYTES].hex(), body[start:at]))
+    return chunks
+
+
+class _Links:
+    """Follows the links of one tree, each once, so that checking a manifest costs no more than its length."""
+
+    def __init__(self, targets: Mapping[str, str]) -> None:
+        self._targets = targets
+        self._ends: dict[str, tuple[list[str], int]] = {}
+
+    def follow(self, link: str, depth: int = 0) -> tuple[list[str], int]:
+        """The parts of the path that a link leads to, and how many links that takes."""
+        if link in self._ends:
+            return self._ends[link]
+        if self._targets[link].startswith("/"):
+            raise self._refusal(link, "outside the folder; make it relative")
+        if depth > _LINKS_FOLLOWED:
+            raise self._refusal(link, "which goes round in a circle")
+        hops = 1
+        where = link.split("/")[:-1]
+        for part in self._targets[link].split("/"):
+            where, more = self._step(link, where, part, depth)
+            hops += more
+            if hops > _LINKS_FOLLOWED:
+                raise self._refusal(link, f"by way of more than {_LINKS_FOLLOWED} links")
+        self._ends[link] = where, hops
+        return where, hops
+
+    def _step(self, link: str, where: list[str], part: str, depth: int) -> tuple[list[str], int]:
+        if part in ("", "."):
+            return where, 0
+        if part == "..":
+            if not where:
+                raise self._refusal(link, "outside the folder")
+            return where[:-1], 0
+        if len(where) == paths.LEVELS:
+            raise self._refusal(link, f"deeper than {paths.LEVELS} levels")
+        where = [*where, part]
+        path = "/".join(where)
+        return self.follow(path, depth + 1) if path in self._targets else (where, 0)
+
+    def _refusal(self, link: str, why: str) -> InvalidError:
+        return InvalidError(f"link {link!r} points to {self._targets[link]!r}, {why}", field="target")
+
+
+def _check_entry(entry: Entry) -> None:
+    def refuse(why: str) -> InvalidError:
+        return InvalidError(f"{entry.kind} {entry.path!r} {why}", field="entries")
+
+    if entry.kind is not Kind.FILE:
+        if entry.size or entry.chunks or entry.executable:
+            raise refuse("cannot have a size, chunks or an executable bit")
+    if (entry.kind is Kind.LINK) != bool(entry.target):
+        raise refuse("must have a target exactly if it is a link")
+    if "\0" in entry.target or not _fits_a_path(entry.target):
+        raise refuse("has a target that is no path")
+    if entry.size < 0 or len(entry.chunks) != -(-entry.size // CHUNK_BYTES):
+        raise refuse(f"has {len(entry.chunks)} chunks, which does not agree with its size {entry.size}")
+    for chunk in entry.chunks:
+        if not is_digest(chunk):
+            raise refuse(f"has a chunk {chunk!r} that is no SHA-256 digest")
+
+
+def _fits_a_path(target: str) -> bool:
+    try:
+        return len(target.encode()) < paths.PATH_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def is_digest(text: str) -> bool:
+    return len(text) == 64 and all(character in "0123456789abcdef" for character in text)
+
+
+def _parents(path: str) -> Sequence[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -1,0 +1,76 @@
+"""Users, what they identify themselves with, and how much they may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from paddlecloud.model.errors import InvalidError
+
+
+class Role(StrEnum):
+    ADMIN = "admin"
+    USER = "user"
+
+
+class Scope(StrEnum):
+    """What a token lets its bearer do in its user's name."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def allows(self, needed: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """Limits of a user; None is no limit."""
+
+    running_jobs: int | None = None
+    instances: int | None = None
+    wall_time_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    name: str
+    role: Role
+    created_at: datetime
+    disabled: bool = False
+    quota: Quota = Quota()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    """An ak/sk pair without its secret, which is shown once and kept encrypted."""
+
+    ak: str
+    user: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A bearer token without its secret, which is shown once and kept as a hash."""
+
+    id: str
+    user: str
+    name: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+def check_user_name(name: str) -> str:
+    """The name itself, if it may be a user's: letters of any script, digits and `._@+-`; it is a folder's name too."""
+    if not 0 < len(name) <= 60 or name[0] in ".-" or not all(c.isalnum() or c in "._@+-" for c in name):
+        raise InvalidError(
+            f"user name {name!r} is not allowed: use up to 60 letters, digits and . _ @ + -, "
+            "not beginning with . or -",
+            field="name",
+        )
+    return name

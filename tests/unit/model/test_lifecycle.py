@@ -1,0 +1,165 @@
+"""What makes a job move, case by case; the walk at the end tries every answer a backend could give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddlecloud.model import lifecycle
+from paddlecloud.model.errors import ConflictError
+from paddlecloud.model.job import Job, JobSpec, Placement, RoleSpec
+from paddlecloud.model.lifecycle import Move
+from paddlecloud.model.state import ENDS, FINAL, HELD, MOVES, JobState, StopReason
+from paddlecloud.model.task import Report, TaskReport, TaskState
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+ROLES = (
+    RoleSpec(name="trainer", count=2, command="train"),
+    RoleSpec(name="pserver", count=1, command="serve", min_succeeded=0),
+)
+RUNNING, SUCCEEDED, FAILED, LOST = TaskState.RUNNING, TaskState.SUCCEEDED, TaskState.FAILED, TaskState.LOST
+
+
+def a_job(state: JobState, **changes: object) -> Job:
+    spec = JobSpec(roles=ROLES, wall_time_seconds=600)
+    job = Job(id="job-" + "0" * 32, user="ann", spec=spec, created_at=NOW, state=state, attempt=1)
+    if state in HELD:
+        job = replace(job, placement=Placement(cluster="local", tasks=()))
+    if state is JobState.RUNNING:
+        job = replace(job, started_at=NOW, running_since=NOW)
+    return replace(job, **changes)
+
+
+def a_report(first: TaskState, second: TaskState, server: TaskState, **of_second: object) -> Report:
+    return Report(
+        tasks=(
+            TaskReport(name="trainer-0", state=first, started_at=NOW, exit_code=None if first is RUNNING else 0),
+            replace(TaskReport(name="trainer-1", state=second, started_at=NOW), **of_second),
+            TaskReport(name="pserver-0", state=server, started_at=NOW),
+        )
+    )
+
+
+def advance(job: Job, report: Report | None, now: datetime = NOW) -> Move | None:
+    return lifecycle.advance(job, report, now, attempts_limit=3)
+
+
+def test_a_job_runs_once_all_of_its_tasks_have_started() -> None:
+    job = a_job(JobState.SCHEDULE)
+    assert advance(job, None) is None
+    assert advance(job, a_report(RUNNING, TaskState.STARTING, RUNNING)) is None
+    assert advance(job, a_report(RUNNING, RUNNING, RUNNING)).to is JobState.RUNNING
+
+
+def test_a_job_that_failed_between_two_looks_still_shows_running_first() -> None:
+    report = a_report(SUCCEEDED, FAILED, SUCCEEDED, exit_code=3)
+    move = advance(a_job(JobState.SCHEDULE), report)
+    assert move.to is JobState.RUNNING
+    running = lifecycle.apply(a_job(JobState.SCHEDULE), move)
+    assert advance(running, report).to is JobState.FAILED
+
+
+def test_the_job_ends_with_its_trainers_and_the_pservers_are_stopped() -> None:
+    job = a_job(JobState.RUNNING)
+    move = advance(job, a_report(SUCCEEDED, SUCCEEDED, RUNNING))
+    assert (move.to, move.stop) == (JobState.KILLING, StopReason.DONE)
+    killing = lifecycle.apply(job, move)
+    assert advance(killing, a_report(SUCCEEDED, SUCCEEDED, RUNNING)) is None
+    assert advance(killing, a_report(SUCCEEDED, SUCCEEDED, FAILED, signal=15)).to is JobState.SUCCESS
+
+
+def test_one_failed_task_stops_the_others_and_the_record_names_the_first() -> None:
+    earlier = NOW + timedelta(seconds=1)
+    report = Report(
+        tasks=(
+            TaskReport(name="trainer-0", state=FAILED, exit_code=1, ended_at=NOW + timedelta(seconds=2)),
+            TaskReport(name="trainer-1", state=FAILED, signal=11, ended_at=earlier),
+            TaskReport(name="pserver-0", state=RUNNING),
+        )
+    )
+    move = advance(a_job(JobState.RUNNING), report)
+    assert (move.to, move.stop) == (JobState.KILLING, StopReason.TASK_FAILED)
+    assert move.error == "trainer-1 failed first: killed by SIGSEGV (segmentation fault)"
+
+
+def test_a_gone_job_gets_its_next_attempt_until_there_are_no_more() -> None:
+    assert advance(a_job(JobState.RUNNING), None).to is JobState.QUEUE
+    assert advance(a_job(JobState.RUNNING, attempt=3), None).to is JobState.FAILED
+    held = advance(a_job(JobState.RUNNING), a_report(RUNNING, LOST, RUNNING))
+    assert (held.to, held.stop) == (JobState.KILLING, StopReason.NODE_LOST)
+
+
+def test_wall_time_counts_from_when_this_attempt_ran() -> None:
+    job, report = a_job(JobState.RUNNING), a_report(RUNNING, RUNNING, RUNNING)
+    assert advance(job, report, NOW + timedelta(seconds=599)) is None
+    over = advance(job, report, NOW + timedelta(seconds=600))
+    assert (over.to, over.stop) == (JobState.KILLING, StopReason.WALL_TIME)
+    ended = advance(lifecycle.apply(job, over), a_report(FAILED, FAILED, FAILED))
+    assert ended.to is JobState.TIMEOUT
+
+
+def test_a_job_that_ended_at_its_wall_time_keeps_its_own_end() -> None:
+    late = NOW + timedelta(hours=1)
+    assert advance(a_job(JobState.RUNNING), a_report(SUCCEEDED, SUCCEEDED, SUCCEEDED), late).to is JobState.SUCCESS
+
+
+@pytest.mark.parametrize("state", [JobState.SUBMIT, JobState.QUEUE])
+def test_a_job_that_waits_too_long_times_out(state: JobState) -> None:
+    limit = timedelta(hours=1)
+    assert lifecycle.overdue(a_job(state), NOW + timedelta(minutes=59), schedule_limit=limit) is None
+    assert lifecycle.overdue(a_job(state), NOW + limit, schedule_limit=limit).to is JobState.SCHEDULE_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("state", "to"),
+    [
+        (JobState.SUBMIT, JobState.KILLED),
+        (JobState.QUEUE, JobState.KILLED),
+        (JobState.SCHEDULE, JobState.KILLING),
+        (JobState.RUNNING, JobState.KILLING),
+    ],
+)
+def test_a_kill_ends_a_waiting_job_at_once_and_stops_a_placed_one(state: JobState, to: JobState) -> None:
+    assert lifecycle.kill(a_job(state), NOW, by="ann").to is to
+
+
+def test_a_second_kill_changes_nothing_and_one_after_the_end_is_refused() -> None:
+    assert lifecycle.kill(a_job(JobState.KILLING), NOW, by="ann") is None
+    with pytest.raises(ConflictError, match="has ended already"):
+        lifecycle.kill(a_job(JobState.SUCCESS), NOW, by="ann")
+
+
+def test_every_reason_ends_in_a_state_that_killing_may_reach() -> None:
+    assert set(ENDS) == set(StopReason)
+    assert set(ENDS.values()) <= MOVES[JobState.KILLING]
+
+
+reports = st.one_of(
+    st.none(), st.builds(a_report, *[st.sampled_from(TaskState)] * 3, signal=st.sampled_from([None, 9]))
+)
+steps = st.lists(st.tuples(st.sampled_from(["look", "place", "kill"]), reports, st.integers(0, 900)), max_size=25)
+
+
+@given(steps)
+def test_no_walk_leaves_the_table_and_an_end_is_an_end(walk: list[tuple[str, Report | None, int]]) -> None:
+    job, now = a_job(JobState.SUBMIT, attempt=0), NOW
+    for what, report, seconds in walk:
+        now += timedelta(seconds=seconds)
+        move = lifecycle.overdue(job, now, schedule_limit=timedelta(hours=1)) or advance(job, report, now)
+        if what == "kill" and not job.state.final:
+            move = lifecycle.kill(job, now, by="ann")
+        if what == "place" and job.state.waiting and move is None:
+            move = Move(to=JobState.SCHEDULE, at=now, why="", placement=Placement(cluster="local", tasks=()))
+        if job.state.final:
+            assert move is None
+        if move is not None:
+            assert move.to in MOVES[job.state]
+            if move.to in FINAL and job.state in HELD:
+                assert report is None or report.ended, "something still runs"
+            job = lifecycle.apply(job, move)
+            assert (job.finished_at is not None) == job.state.final
+            assert not job.state.held or job.placement is not None
