@@ -1,0 +1,68 @@
+"""When a round runs: at once when something happened, and from time to time in any case."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from paddlecloud.scheduler.plan import Snapshot
+from paddlecloud.scheduler.round import Round
+
+log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 0.5
+_AFTER_FAULT_SECONDS = 2.0
+
+
+class Loop:
+    """A thread that runs rounds. Rounds never overlap: the store has one scheduler."""
+
+    def __init__(
+        self, round: Round, *, clock: Callable[[], datetime], on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._round = round
+        self._clock = clock
+        self._on_change = on_change
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+        self._last_fault: str | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something happened: a job was submitted or killed, a task started or ended."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def healthy(self) -> bool:
+        return self._thread.is_alive() and self._last_fault is None
+
+    def snapshot(self) -> Snapshot:
+        return self._round.snapshot(self._clock())
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            pause = _PAUSE_SECONDS
+            self._woken.clear()
+            try:
+                if self._round.run(self._clock()):
+                    self._on_change()
+                    pause = 0.0
+                self._last_fault = None
+            except Exception as error:
+                log.exception("a round failed; the next one follows in %g s", _AFTER_FAULT_SECONDS)
+                self._last_fault = str(error)
+                pause = _AFTER_FAULT_SECONDS
+                self._stopping.wait(pause)
+            if pause:
+                self._woken.wait(pause)

@@ -1,0 +1,87 @@
+"""What a job's tasks ask for, and the addresses, ports and GPUs they get: pure.
+
+Ports are unique among live tasks and outside the kernel's ephemeral range, since some frameworks bind 0.0.0.0;
+every live task has a loopback address of its own, since launchers count nodes by distinct addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from paddlecloud.model import paths
+from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total
+
+PORTS_PER_TASK = 4
+_PORT_BLOCKS = range(20_000, 32_000, PORTS_PER_TASK)
+_ADDRESSES = range(2, 2**16 - 1)
+
+
+def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
+    """Each task with what it asks for. Without `resources` that is one CPU and a CPU's share of the memory,
+    or, where all tasks would not fit that way, an equal share of the cluster."""
+    tasks = [
+        TaskPlacement(role=role.name, index=index, resources=role.resources or Resources())
+        for role in spec.roles
+        for index in range(role.count)
+    ]
+    asked = {role.name: role.resources for role in spec.roles}
+    open_tasks = [task for task in tasks if asked[task.role] is None]
+    if capacity is None or not open_tasks:
+        return tasks
+    left = capacity - total(task.resources for task in tasks)
+    default = _default_request(capacity, left, len(open_tasks))
+    on_gpus = spec.job_type == "gpu" or (spec.job_type is None and capacity.gpus > 0)
+    return [
+        task
+        if asked[task.role] is not None
+        else replace(task, resources=replace(default, gpus=1 if on_gpus and task.role != PSERVER else 0))
+        for task in tasks
+    ]
+
+
+def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable[Placement], gpus: int) -> Placement:
+    """The tasks with addresses, ports and GPUs that none of the held placements has."""
+    in_use = [task for placement in held for task in placement.tasks]
+    ports = _free_ports(paths.handle(job.id, job.attempt + 1), {port for task in in_use for port in task.ports})
+    addresses = _free_addresses({task.address for task in in_use})
+    taken = {gpu for task in in_use for gpu in task.gpus}
+    free_gpus = iter([gpu for gpu in range(gpus) if gpu not in taken])
+    placed = tuple(
+        replace(
+            task,
+            address=next(addresses),
+            ports=next(ports),
+            gpus=tuple(next(free_gpus) for _ in range(task.resources.gpus)),
+        )
+        for task in tasks
+    )
+    return Placement(cluster=cluster, tasks=placed)
+
+
+def _default_request(capacity: Resources, left: Resources, count: int) -> Resources:
+    cpus = max(capacity.cpus, 1.0)
+    whole = Resources(cpus=1.0, memory_bytes=int(capacity.memory_bytes / cpus))
+    share = Resources(
+        cpus=int(1000 * max(left.cpus, 0.0) / count) / 1000, memory_bytes=max(left.memory_bytes, 0) // count
+    )
+    return Resources(cpus=min(whole.cpus, share.cpus), memory_bytes=min(whole.memory_bytes, share.memory_bytes))
+
+
+def _free_ports(seed: str, taken: set[int]) -> Iterator[tuple[int, ...]]:
+    """Blocks of free ports, from a start that differs for every attempt: a port that another program took is not met
+    again by the next one."""
+    start = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big")
+    for step in range(len(_PORT_BLOCKS)):
+        first = _PORT_BLOCKS[(start + step) % len(_PORT_BLOCKS)]
+        block = tuple(range(first, first + PORTS_PER_TASK))
+        if not taken.intersection(block):
+            yield block
+
+
+def _free_addresses(taken: set[str | None]) -> Iterator[str]:
+    for number in _ADDRESSES:
+        address = f"127.0.{number >> 8}.{number & 255}"
+        if address not in taken:
+            yield address

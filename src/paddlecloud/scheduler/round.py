@@ -1,0 +1,230 @@
+"""One round: look at records and backends, advance jobs, place waiting ones, then make the backends match.
+
+Every decision is recorded before anything acts on it, and every act may be repeated: a round after a crash is a round
+like any other, so there is no recovery code.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from paddlecloud.backends.base import Backend, BusyError, RefusedError
+from paddlecloud.model import lifecycle
+from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
+from paddlecloud.model.job import Job, Resources
+from paddlecloud.model.lifecycle import Move
+from paddlecloud.model.state import JobState
+from paddlecloud.model.task import Report
+from paddlecloud.model.user import Quota
+from paddlecloud.scheduler.launch import launch
+from paddlecloud.scheduler.plan import Plan, Snapshot, plan
+from paddlecloud.store.jobs import Jobs
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    schedule: timedelta
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where a job's bytes are: its uploaded tree, and the folder its results are kept in."""
+
+    tree: Callable[[str, str], Path]  # user, tree id
+    results: Callable[[str], Path]  # job id
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was seen at the start of a round. `capacities` and `reports` are of the clusters that answered."""
+
+    now: datetime
+    live: Sequence[Job]
+    capacities: Mapping[str, Resources | None]
+    reports: Mapping[str, Report]
+
+
+class Round:
+    def __init__(
+        self,
+        *,
+        jobs: Jobs,
+        quotas: Callable[[], Mapping[str, Quota]],
+        clusters: Mapping[str, Backend],
+        default: Sequence[str],
+        folders: Folders,
+        limits: Limits,
+    ) -> None:
+        self._jobs = jobs
+        self._quotas = quotas
+        self._clusters = clusters
+        self._default = default
+        self._folders = folders
+        self._limits = limits
+        self._recorded: dict[str, Report] = {}
+
+    def run(self, now: datetime) -> bool:
+        """Whether anything moved."""
+        look = self._look(now)
+        advanced = self._advance(look)
+        placed = self._place(look)
+        acted = self._act(look)
+        return advanced or placed or acted
+
+    def snapshot(self, now: datetime) -> Snapshot:
+        """The records and capacities that a plan is made from, now."""
+        capacities = {name: capacity for name in self._clusters for capacity in self._capacity(name)}
+        return self._snapshot(now, self._jobs.live(), capacities)
+
+    def _look(self, now: datetime) -> _Look:
+        live = self._jobs.live()
+        capacities: dict[str, Resources | None] = {}
+        reports: dict[str, Report] = {}
+        for name, backend in self._clusters.items():
+            handles = [job.handle for job in live if _on(job, name)]
+            try:
+                answer = backend.report(handles) if handles else {}
+                capacities[name] = backend.capacity()
+                reports.update(answer)
+            except UnreachableError as error:
+                log.warning("cluster %s does not answer: %s", name, error)
+        return _Look(now, live, capacities, reports)
+
+    def _advance(self, look: _Look) -> bool:
+        self._record(look.reports)
+        pending = [job for job in look.live if self._answered(job, look)]
+        moved = False
+        while pending:
+            moves = [(job, move) for job in pending if (move := self._next_move(job, look))]
+            pending = self._jobs.move_all(moves) if moves else []
+            moved = moved or bool(pending)
+        return moved
+
+    def _next_move(self, job: Job, look: _Look) -> Move | None:
+        report = look.reports.get(job.handle)
+        return lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule) or lifecycle.advance(
+            job, report, look.now, attempts_limit=self._limits.attempts
+        )
+
+    def _answered(self, job: Job, look: _Look) -> bool:
+        """A cluster that does not answer changes nothing, except that a waiting job may have waited too long."""
+        return job.placement is None or job.placement.cluster in look.capacities
+
+    def _record(self, reports: Mapping[str, Report]) -> None:
+        changed = {handle: report for handle, report in reports.items() if self._recorded.get(handle) != report}
+        if changed:
+            self._jobs.record_tasks(changed)
+        self._recorded = dict(reports)
+
+    def _place(self, look: _Look) -> bool:
+        live = self._jobs.live()
+        decided = plan(self._snapshot(look.now, live, look.capacities))
+        moves = [
+            (job, Move(to=JobState.SCHEDULE, at=look.now, why=f"placed on {placement.cluster}", placement=placement))
+            for job, placement in decided.placements
+        ]
+        moves += _to_queue(live, decided, look.now)
+        self._jobs.say_why({job.id: why for job, why in _changed_reasons(live, decided)})
+        return bool(self._jobs.move_all(moves)) if moves else False
+
+    def _act(self, look: _Look) -> bool:
+        live = {job.id: job for job in self._jobs.live()}
+        moves = [(job, move) for job in live.values() if (move := self._start(job, look))]
+        for job in live.values():
+            if job.state is JobState.KILLING and job.placement is not None:
+                self._stop(job.placement.cluster, job.handle)
+        self._clean(live)
+        return bool(self._jobs.move_all(moves)) if moves else False
+
+    def _start(self, job: Job, look: _Look) -> Move | None:
+        """Start a placed job; the move it makes if its backend will not have it."""
+        if job.state is not JobState.SCHEDULE or job.placement is None:
+            return None
+        try:
+            tree = self._folders.tree(job.user, job.spec.tree) if job.spec.tree else None
+            backend = self._clusters[job.placement.cluster]
+            backend.start(launch(job, job.placement, tree=tree, results=self._folders.results(job.id)))
+        except UnreachableError as error:
+            log.warning("%s waits to be started: %s", job.handle, error)
+        except BusyError as error:
+            return Move(to=JobState.QUEUE, at=look.now, why=error.message)
+        except (RefusedError, NotFoundError, KeyError, OSError) as error:
+            why = f"could not be started: {error}"
+            log.error("%s %s", job.handle, why)
+            return Move(to=JobState.FAILED, at=look.now, why=why, error=why)
+        return None
+
+    def _stop(self, cluster: str, handle: str) -> None:
+        try:
+            self._clusters[cluster].stop(handle)
+        except (PaddleCloudError, KeyError) as error:
+            log.warning("%s is not stopped yet: %s", handle, error)
+
+    def _clean(self, live: Mapping[str, Job]) -> None:
+        """Take away what backends still have of attempts that are over."""
+        over = [held for held in self._jobs.held() if not _current(live.get(held.job), held.handle)]
+        cleaned: list[str] = []
+        for name in {held.cluster for held in over if held.cluster in self._clusters}:
+            backend = self._clusters[name]
+            handles = [held.handle for held in over if held.cluster == name]
+            try:
+                reports = backend.report(handles)
+                for handle in handles:
+                    report = reports.get(handle)
+                    if report is None or report.ended:
+                        backend.clean(handle)
+                        cleaned.append(handle)
+                    else:
+                        backend.stop(handle)
+            except UnreachableError as error:
+                log.warning("cluster %s does not answer: %s", name, error)
+        if cleaned:
+            self._jobs.cleaned(cleaned)
+
+    def _snapshot(self, now: datetime, live: Sequence[Job], capacities: Mapping[str, Resources | None]) -> Snapshot:
+        return Snapshot(
+            now=now,
+            waiting=[job for job in live if job.state.waiting],
+            placed=[job for job in live if job.state.held],
+            clusters=capacities,
+            default=self._default,
+            quotas=self._quotas(),
+        )
+
+    def _capacity(self, name: str) -> list[Resources | None]:
+        """The capacity in a list, which is empty while the cluster does not answer."""
+        try:
+            return [self._clusters[name].capacity()]
+        except UnreachableError:
+            return []
+
+
+def _to_queue(live: Iterable[Job], decided: Plan, now: datetime) -> list[tuple[Job, Move]]:
+    return [
+        (job, Move(to=JobState.QUEUE, at=now, why=decided.reasons[job.id]))
+        for job in live
+        if job.state is JobState.SUBMIT and job.id in decided.reasons
+    ]
+
+
+def _changed_reasons(live: Iterable[Job], decided: Plan) -> list[tuple[Job, str]]:
+    return [
+        (job, decided.reasons[job.id])
+        for job in live
+        if job.state is JobState.QUEUE and decided.reasons.get(job.id, job.queue_reason) != job.queue_reason
+    ]
+
+
+def _on(job: Job, cluster: str) -> bool:
+    return job.state.held and job.placement is not None and job.placement.cluster == cluster
+
+
+def _current(job: Job | None, handle: str) -> bool:
+    return job is not None and job.state.held and job.handle == handle

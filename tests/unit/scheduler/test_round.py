@@ -1,0 +1,239 @@
+"""Rounds over the real store and a backend that does what the walk wants: whatever happens, the rules hold."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from paddlecloud.backends.base import BusyError, Launch, RefusedError
+from paddlecloud.model import lifecycle, paths
+from paddlecloud.model.job import Job, JobSpec, Resources, RoleSpec
+from paddlecloud.model.state import MOVES, JobState
+from paddlecloud.model.user import Quota
+from paddlecloud.scheduler.round import Folders, Limits, Round
+from paddlecloud.store.db import Database
+from paddlecloud.store.jobs import Jobs
+from tests.fakes import FakeBackend
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+class World:
+    """A store, a cluster and a scheduler that may crash between any two rounds."""
+
+    def __init__(self, folder: Path, backend: FakeBackend | None = None) -> None:
+        self.database = Database.open(f"sqlite:///{folder}/records.db")
+        self.jobs = Jobs(self.database)
+        self.now = NOW
+        self.backend = backend or FakeBackend(Resources(cpus=4, memory_bytes=2**34), clock=lambda: self.now)
+        self.quotas: Mapping[str, Quota] = {}
+        self.folder = folder
+        self.restart()
+
+    def restart(self) -> None:
+        self.round = Round(
+            jobs=self.jobs,
+            quotas=lambda: self.quotas,
+            clusters={"local": self.backend},
+            default=("local",),
+            folders=Folders(tree=lambda user, tree: self.folder, results=lambda job: self.folder),
+            limits=Limits(schedule=timedelta(hours=2), attempts=3),
+        )
+
+    def submit(self, number: int, trainers: int = 1, pservers: int = 0) -> Job:
+        roles = [RoleSpec(name="trainer", count=trainers, command="x", resources=Resources(cpus=1))]
+        if pservers:
+            server = RoleSpec(name="pserver", count=pservers, command="x", resources=Resources(cpus=1), min_succeeded=0)
+            roles.append(server)
+        spec = JobSpec(roles=tuple(roles), wall_time_seconds=600)
+        job = Job(id=paths.job_id(number.to_bytes(16, "big")), user="ann", spec=spec, created_at=self.now)
+        return self.jobs.add(job, group="g")
+
+    def run(self, rounds: int = 1) -> None:
+        for _ in range(rounds):
+            self.round.run(self.now)
+
+    def state(self, job: Job) -> JobState:
+        return self.jobs.get(job.id).state
+
+    def walked(self, job: Job) -> list[str]:
+        return [row.to_state.value for row in self.jobs.history(job.id)]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_job_walks_from_submit_to_success(world: World) -> None:
+    job = world.submit(1)
+    world.run(2)
+    world.backend.end(f"{job.id}-1", "trainer-0", exit_code=0)
+    world.run()
+    assert world.walked(job) == ["submit", "schedule", "running", "success"]
+    assert world.backend.held == {}
+
+
+def test_a_job_without_room_says_why_and_starts_when_there_is(world: World) -> None:
+    large, small = world.submit(1, trainers=4), world.submit(2)
+    world.run(2)
+    assert "more than is free" in world.jobs.get(small.id).queue_reason
+    for task in range(4):
+        world.backend.end(f"{large.id}-1", f"trainer-{task}", exit_code=0)
+    world.run(2)
+    assert world.state(small) is JobState.RUNNING
+    assert world.jobs.get(small.id).queue_reason == ""
+
+
+def test_a_cluster_that_does_not_answer_changes_nothing(world: World) -> None:
+    job = world.submit(1)
+    world.run(2)
+    world.backend.reachable = False
+    world.run(3)
+    assert world.state(job) is JobState.RUNNING
+
+
+def test_a_lost_job_is_started_again_under_another_handle(world: World) -> None:
+    job = world.submit(1)
+    world.run(2)
+    world.backend.lose(f"{job.id}-1")
+    world.run(3)
+    assert world.state(job) is JobState.RUNNING
+    assert world.backend.starts == [f"{job.id}-1", f"{job.id}-2"]
+
+
+def test_a_backend_that_answers_and_holds_nothing_has_lost_the_job(world: World) -> None:
+    job = world.submit(1)
+    world.run(2)
+    world.backend.forget(f"{job.id}-1")
+    world.run()
+    assert world.walked(job)[-2:] == ["queue", "schedule"]
+
+
+def test_a_crash_after_the_start_and_before_the_next_look_starts_nothing_twice(world: World) -> None:
+    job = world.submit(1)
+    world.run()
+    world.restart()
+    world.run(2)
+    assert world.backend.starts == [f"{job.id}-1"]
+
+
+@pytest.mark.parametrize(("error", "state"), [(RefusedError, JobState.FAILED), (BusyError, JobState.QUEUE)])
+def test_what_a_backend_will_not_start_fails_or_is_placed_anew(
+    tmp_path: Path, error: type[RefusedError | BusyError], state: JobState
+) -> None:
+    class Unwilling(FakeBackend):
+        def start(self, launch: Launch) -> None:
+            raise error("port 20000 is taken")
+
+    world = World(tmp_path, Unwilling(Resources(cpus=4, memory_bytes=2**34)))
+    job = world.submit(1)
+    world.run()
+    record = world.jobs.get(job.id)
+    assert record.state is state
+    assert "port 20000 is taken" in record.error + record.queue_reason
+
+
+class AnythingMayHappen(RuleBasedStateMachine):
+    """Jobs come, end, are killed and lost, clusters fall silent, the server crashes, time passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.world = World(Path(self.folder.name))
+        self.submitted: list[Job] = []
+        self.forgotten: list[str] = []
+
+    def teardown(self) -> None:
+        self.world.database.close()
+        self.folder.cleanup()
+
+    @precondition(lambda self: len(self.submitted) < 8)
+    @rule(trainers=st.integers(1, 4), pservers=st.integers(0, 2))
+    def submit(self, trainers: int, pservers: int) -> None:
+        self.submitted.append(self.world.submit(len(self.submitted) + 1, trainers, min(pservers, 4 - trainers)))
+
+    @rule()
+    def look(self) -> None:
+        self.world.run()
+
+    @rule(minutes=st.sampled_from([0, 1, 11, 121]))
+    def time_passes(self, minutes: int) -> None:
+        self.world.now += timedelta(minutes=minutes)
+
+    @rule(data=st.data(), exit_code=st.sampled_from([0, 0, 0, 3]))
+    def a_task_ends(self, data: st.DataObject, exit_code: int) -> None:
+        if held := sorted(self.world.backend.held):
+            handle = data.draw(st.sampled_from(held))
+            task = data.draw(st.sampled_from(sorted(self.world.backend.held[handle])))
+            self.world.backend.end(handle, task, exit_code=exit_code)
+
+    @rule(data=st.data())
+    def a_node_is_lost(self, data: st.DataObject) -> None:
+        if held := sorted(self.world.backend.held):
+            self.world.backend.lose(data.draw(st.sampled_from(held)))
+
+    @rule(data=st.data())
+    def a_cluster_is_set_up_anew(self, data: st.DataObject) -> None:
+        if held := sorted(self.world.backend.held):
+            handle = data.draw(st.sampled_from(held))
+            self.world.backend.forget(handle)
+            self.forgotten.append(handle)
+
+    @rule(slow=st.booleans())
+    def tasks_take_their_time_to_start_and_stop(self, slow: bool) -> None:
+        backend = self.world.backend
+        backend.slow_to_start = backend.slow_to_stop = slow
+        for handle in backend.held:
+            backend.begin(handle)
+
+    @precondition(lambda self: self.submitted)
+    @rule(data=st.data())
+    def a_user_kills(self, data: st.DataObject) -> None:
+        job = self.world.jobs.get(data.draw(st.sampled_from(self.submitted)).id)
+        if not job.state.final and (move := lifecycle.kill(job, self.world.now, by="ann")):
+            self.world.jobs.move(job, move)
+
+    @rule(reachable=st.booleans())
+    def the_cluster_answers_or_not(self, reachable: bool) -> None:
+        self.world.backend.reachable = reachable
+
+    @rule()
+    def the_server_crashes(self) -> None:
+        self.world.restart()
+
+    @invariant()
+    def nothing_runs_for_a_job_that_has_ended_or_waits(self) -> None:
+        for job in map(self.world.jobs.get, [job.id for job in self.submitted]):
+            if not job.state.held:
+                for attempt in range(1, job.attempt + 1):
+                    assert not self.world.backend.running(paths.handle(job.id, attempt))
+
+    @invariant()
+    def every_step_of_the_history_is_in_the_table(self) -> None:
+        for job in self.submitted:
+            rows = self.world.jobs.history(job.id)
+            for before, after in zip(rows, rows[1:], strict=False):
+                assert after.from_state is before.to_state
+                assert after.to_state in MOVES[before.to_state]
+            assert rows[-1].to_state is self.world.state(job)
+
+    @invariant()
+    def no_handle_was_started_twice(self) -> None:
+        starts = list(self.world.backend.starts)
+        for handle in self.forgotten:
+            starts.remove(handle)
+        assert len(starts) == len(set(starts))
+
+
+AnythingMayHappen.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestAnythingMayHappen = AnythingMayHappen.TestCase
