@@ -85,7 +85,11 @@ def _started(job: Job, report: Report | None, now: datetime) -> Move | None:
     if report is None or not report.started:
         return None
     # A task may have ended between two looks: the job still shows `running`, from when it did.
-    return Move(to=JobState.RUNNING, at=report.started_at or now, why=f"all {len(report.tasks)} tasks started")
+    return Move(to=JobState.RUNNING, at=report.started_at or now, why=_tasks_started(len(report.tasks)))
+
+
+def _tasks_started(count: int) -> str:
+    return "its task started" if count == 1 else f"all {count} tasks started"
 
 
 def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
@@ -97,7 +101,7 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
     if lost := [task.name for task in report.tasks if task.state is TaskState.LOST]:
         return _lost(job, f"{', '.join(lost)} vanished with its node", now, attempts_limit, held=not report.ended)
     if _all_roles_succeeded(job, report):
-        return _end(StopReason.DONE, report, now, "all tasks that decide its end succeeded")
+        return _end(StopReason.DONE, report, now, "every task that it waits for succeeded")
     return None
 
 

@@ -107,7 +107,7 @@ def format_date(date: datetime) -> str:
     """RFC 3339 in UTC with milliseconds."""
     if date.tzinfo is None:
         raise ValueError(f"{date!r} has no time zone")
-    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{date.microsecond // 1000:03}Z"
+    return date.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_date(text: str) -> datetime:

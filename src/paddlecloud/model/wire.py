@@ -34,7 +34,17 @@ def decode(kind: type[T], body: bytes | str) -> T:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidError("the body is nested too deeply") from None
     return convert(kind, plain)
+
+
+def decode_answer(kind: type[T], body: bytes | str) -> T:
+    """What a server answered, as a `kind`; fields that only a newer server knows are passed over."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidError(f"the answer is not understood: {error}") from None
 
 
 def convert(kind: type[T], plain: object) -> T:

@@ -1,0 +1,119 @@
+"""Folders go up and results come down, whole; logs are followed while they are written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+from tests.flow.lab import Lab
+from tests.waiting import wait_until
+
+
+def test_an_odd_folder_survives_the_way_into_a_task(lab: Lab) -> None:
+    folder = lab.folder(run_sh="./tool > $OUTPUT_PATH/said\n(cd $PWD && find . | sort) > $OUTPUT_PATH/tree\n")
+    tool = folder / "tool"
+    tool.write_text("#!/bin/sh\nreadlink a-link; cat 'a b/c\nd'\n")
+    tool.chmod(0o755)
+    (folder / "a b").mkdir()
+    (folder / "a b" / "c\nd").write_text("newline\n")
+    (folder / "empty").mkdir()
+    (folder / ("长" * 85)).write_text("255 bytes")
+    (folder / "a-link").symlink_to("a b/c\nd")
+    (folder / ".gitignore").write_text("*.tmp\n")
+    (folder / "x.tmp").write_text("ignored")
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "x.pyc").write_text("ignored")
+    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+    lab.ends(job, "success")
+    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    results = lab.work / "result" / job / "rank-0"
+    assert (results / "said").read_text() == "a b/c\nd\nnewline\n"
+    tree = (results / "tree").read_text()
+    assert "./empty\n" in tree
+    assert "长" * 85 in tree
+    assert "x.tmp" not in tree
+    assert "pyc" not in tree
+
+
+def test_a_link_out_of_the_folder_is_refused(lab: Lab) -> None:
+    (lab.folder() / "out").symlink_to("../..")
+    done = lab.type("submit_job", "--files=job", "--start_cmd=true", code=2)
+    assert "out" in done.stderr
+
+
+def test_only_what_changed_is_sent_again(lab: Lab) -> None:
+    folder = lab.folder(run_sh="true\n")
+    (folder / "data").write_bytes(os.urandom(20 * 2**20))
+    lab.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
+    before = uploaded(lab)
+    (folder / "run.sh").write_text("echo changed\n")
+    lab.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
+    assert uploaded(lab) - before < 2**20
+
+
+def uploaded(lab: Lab) -> int:
+    """Bytes in the store, each inode once."""
+    seen = {}
+    for path in (lab.data / "files").rglob("*"):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode):
+            seen[status.st_ino] = status.st_size
+    return sum(seen.values())
+
+
+def test_a_task_cannot_change_the_uploaded_tree(lab: Lab) -> None:
+    lab.folder(
+        run_sh="echo spoiled > data; echo spoiled > $LOCAL_MOUNT_PATH/data\n"
+        "rm -f run.sh; cp $LOCAL_MOUNT_PATH/run.sh $OUTPUT_PATH/\ncat data > $OUTPUT_PATH/mine\n",
+        data_txt="whole\n",
+    )
+    (lab.work / "job" / "data").write_text("whole\n")
+    for _ in range(2):
+        job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+        lab.ends(job, "success")
+    stored = [path.read_text() for path in (lab.data / "files").glob("*/trees/*/data")]
+    assert stored == ["whole\n"]
+
+
+def test_a_followed_log_arrives_while_the_job_runs_with_the_rank_before_each_line(lab: Lab) -> None:
+    lab.folder(run_sh='echo "first of $PADDLE_TRAINER_ID"\nwhile [ ! -e /tmp/$JOB_ID ]; do sleep 0.05; done\necho last\n')
+    job = lab.out(
+        "submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2", "--distribute_job_type=NCCL2"
+    ).split()[-1]
+    gate = Path(f"/tmp/{job}")
+    lines: list[str] = []
+    with lab.begin("logs", "-f", job) as follower:
+        reader = threading.Thread(target=lambda: lines.extend(follower.stdout or []))
+        reader.start()
+        try:
+            wait_until(lambda: len(lines) == 2, "both ranks are heard")
+            assert sorted(lines) == ["trainer-0 | first of 0\n", "trainer-1 | first of 1\n"]
+        finally:
+            gate.touch()
+        reader.join()
+    gate.unlink()
+    assert follower.returncode == 0
+    assert sorted(lines)[1::2] == ["trainer-0 | last\n", "trainer-1 | last\n"]
+
+
+def test_a_log_of_one_gib_is_tailed_and_fetched_with_flat_server_memory(lab: Lab) -> None:
+    job = lab.submit("yes 'a line of a very long log, which says nothing new' | head -c 1073741824; echo; echo the end")
+    lab.ends(job, "success", seconds=120)
+    assert lab.out("logs", "--tail", "1", job) == "the end\n"
+    before = memory_kib(lab)
+    lab.type("get_files", f"--job_id={job}", "--prefix=log", "--download=1", "--download_dir=result")
+    assert (lab.work / "result" / job / "log" / "trainer-0.log").stat().st_size == 1073741824 + 1 + 8
+    with lab.begin("logs", "-f", job) as follower:
+        size = sum(len(piece) for piece in iter(lambda: follower.stdout.read(2**20), ""))
+    assert follower.returncode == 0
+    assert size == 1073741824 + 1 + 8
+    assert memory_kib(lab) - before < 100 * 1024
+
+
+def memory_kib(lab: Lab) -> int:
+    for line in Path(f"/proc/{lab.server['pid']}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1])
+    raise AssertionError("no VmHWM")

@@ -1,0 +1,127 @@
+"""Seeds 000 and 002, typed as their users would."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.flow.lab import Lab, processes_with
+from tests.waiting import wait_until
+
+
+def test_a_folder_becomes_a_job_and_its_results_come_back(lab: Lab) -> None:
+    lab.folder(run_sh='echo "step 1"\nmkdir -p $OUTPUT_PATH/0\necho weights > $OUTPUT_PATH/0/fc_0.w_0\n')
+    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+    assert re.fullmatch(r"job-[0-9a-f]{32}", job)
+    lab.ends(job, "success")
+
+    listing = [line.split("\t") for line in lab.out("get_files", f"--job_id={job}").splitlines()]
+    assert listing[0][:2] == [f"output/{job}/", "0"]
+    sizes = {path: size for path, size, _ in listing}
+    assert sizes[f"output/{job}/log/trainer-0.log"] == "7"
+    assert sizes[f"output/{job}/rank-0/0/fc_0.w_0"] == "8"
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time) for _, _, time in listing)
+
+    lab.type("get_files", f"--job_id={job}", f"--prefix=output/{job}/log", "--download=1")
+    assert (lab.work / "output" / job / "log" / "trainer-0.log").read_text() == "step 1\n"
+    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    assert (lab.work / "result" / job / "rank-0" / "0" / "fc_0.w_0").read_text() == "weights\n"
+    refused = lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result", code=2)
+    assert "result" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_query_job_prints_seed_000s_fields_in_its_order(lab: Lab) -> None:
+    job = lab.submit("true")
+    lab.ends(job, "success")
+    lines = lab.out("query_job", f"--job_id={job}").splitlines()
+    assert [line.partition(":")[0] for line in lines] == (
+        "bos_url create_time error_msg finish_time instance_count instance_ids_list job_id job_name job_status "
+        "job_type kill_flag public_bcc public_bos queue_reason start_cmd start_time wall_time"
+    ).split()
+    fields = dict(line.partition(":")[::2] for line in lines)
+    assert re.fullmatch(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", fields["create_time"])
+    assert fields["error_msg"].strip() == ""
+    assert fields["job_name"] == " tmp_job"
+    assert fields["job_status"] == " success"
+    assert fields["job_type"] == " cpu"
+    assert fields["wall_time"] == " 00:30:00"
+
+
+def test_watch_mode_prints_each_change_of_state(lab: Lab) -> None:
+    lab.folder()
+    said = lab.out("submit_job", "--files=job", "--start_cmd=sleep 1", "--watch_mode=1")
+    for state in ("submit", "schedule", "running", "success"):
+        assert re.search(rf"\b{state}\b", said), said
+
+
+def test_a_killed_job_is_gone_before_it_is_called_killed(lab: Lab) -> None:
+    script = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' & (sleep 1000 &) ; trap '' TERM; sleep 1000"
+    lab.configure('[jobs]\ngrace = "1s"\n')
+    job = lab.submit(script)
+    wait_until(lambda: lab.field(job, "job_status") == "running", "it runs")
+    lab.type("kill_job", f"--job_id={job}")
+    lab.ends(job, "killed")
+    assert processes_with(job) == []
+    assert lab.field(job, "kill_flag") == "1"
+
+
+def test_a_job_over_its_wall_time_is_stopped_with_notice_and_times_out(lab: Lab) -> None:
+    lab.configure('[jobs]\ngrace = "5s"\n')
+    lab.folder(run_sh="trap 'echo saved > $OUTPUT_PATH/checkpoint; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n")
+    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--wall_time=00:00:01").split()[-1]
+    lab.ends(job, "timeout")
+    assert "wall_time 00:00:01" in lab.field(job, "error_msg")
+    assert f"output/{job}/rank-0/checkpoint\t6" in lab.out("get_files", f"--job_id={job}")
+
+
+def test_a_job_that_waits_too_long_is_called_schedule_timeout(lab: Lab) -> None:
+    lab.configure('[jobs]\nschedule_limit = "2s"\n[clusters.local]\nbackend = "local"\ncpus = 1\n')
+    first = lab.submit("sleep 60")
+    second = lab.submit("true")
+    lab.ends(second, "schedule timeout")
+    waited = [row.why for row in lab.client().get(second).history if row.to_state.label == "queue"]
+    assert "more than is free on local" in waited[0]
+    lab.type("kill_job", f"--job_id={first}")
+    lab.ends(first, "killed")
+
+
+def test_a_failed_job_names_the_first_task_and_its_last_lines(lab: Lab) -> None:
+    job = lab.submit("echo loading; echo no such file >&2; exit 3")
+    lab.ends(job, "failed")
+    assert lab.field(job, "error_msg") == "trainer-0 failed first: exit code 3"
+    said = lab.type("show", job).stdout
+    assert "no such file" in said
+    assert lab.type("wait", job, code=100).returncode == 100
+
+
+def test_every_task_of_a_gang_has_its_own_variables(lab: Lab) -> None:
+    lab.folder(
+        run_sh="env > $OUTPUT_PATH/env\n"
+        "test -r $LOCAL_MOUNT_PATH/run.sh\n"
+        "[ $TRAINING_ROLE = TRAINER ] || sleep 1000\n"
+    )
+    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
+    lab.ends(job, "success")
+    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    seen = {path.parent.name: read_env(path) for path in (lab.work / "result" / job).glob("*/env")}
+    assert set(seen) == {"rank-0", "rank-1", "pserver-0", "pserver-1"}
+    first, second, server = seen["rank-0"], seen["rank-1"], seen["pserver-1"]
+    assert [first["PADDLE_TRAINER_ID"], second["PADDLE_TRAINER_ID"]] == ["0", "1"]
+    assert {env["PADDLE_TRAINERS_NUM"] for env in seen.values()} == {"2"}
+    assert {env["JOB_ID"] for env in seen.values()} == {job}
+    assert {env["DISTRIBUTE_JOB_TYPE"] for env in seen.values()} == {"PSERVER"}
+    assert {env["PADDLE_IS_LOCAL"] for env in seen.values()} == {"0"}
+    assert {env["PADDLE_USE_CUDA"] for env in seen.values()} == {"0"}
+    assert [first["TRAINING_ROLE"], server["TRAINING_ROLE"]] == ["TRAINER", "PSERVER"]
+    endpoints = first["PADDLE_TRAINER_ENDPOINTS"].split(",")
+    assert endpoints == [first["PADDLE_CURRENT_ENDPOINT"], second["PADDLE_CURRENT_ENDPOINT"]]
+    servers = first["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")
+    assert servers[1] == f"{server['POD_IP']}:{server['PADDLE_PORT']}"
+    assert len({*endpoints, *servers}) == 4
+    assert first["OUTPUT_PATH"] != second["OUTPUT_PATH"]
+    assert first["LOCAL_LOG_PATH"] != second["LOCAL_LOG_PATH"]
+
+
+def read_env(path: Path) -> dict[str, str]:
+    return dict(line.partition("=")[::2] for line in path.read_text().splitlines())

@@ -1,0 +1,57 @@
+"""A launch becomes task files by a pure function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.backends.base import RefusedError
+from paddlecloud.backends.orders import Here, render
+from tests.launches import make_launch
+
+HERE = Here(
+    folder=Path("/root/job-1-1"),
+    mounts=True,
+    account="me",
+    search_path=["/bin"],
+    grace_seconds=3,
+    pids_limit=9,
+    wake=Path("/root"),
+)
+
+
+def test_each_task_is_told_its_own_and_the_others_endpoints() -> None:
+    launch = make_launch(
+        Path("/results"), "a", "b", pservers=["c"], ports=[1, 2, 3], address="127.0.0.9", distribute="PSERVER"
+    )
+    found = render(launch, HERE)
+    assert set(found) == {"trainer-0", "trainer-1", "pserver-0"}
+    second = found["trainer-1"]
+    assert (second.command, second.rank, second.port, second.trainer_count) == ("b", 1, 2, 2)
+    assert second.trainers == ["127.0.0.9:1", "127.0.0.9:2"]
+    assert second.pservers == ["127.0.0.9:3"]
+    assert (found["pserver-0"].command, found["pserver-0"].rank) == ("c", 0)
+
+
+def test_results_are_laid_out_as_seed_000_shows() -> None:
+    [task] = render(make_launch(Path("/results"), "a"), HERE).values()
+    assert task.output == "/results/rank-0"
+    assert task.log_file == "/results/log/trainer-0.log"
+    assert task.log_folder == "/results/log/trainer-0"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "tree", "expected"),
+    [(True, Path("/t"), "/root/job-1-1/mount"), (False, Path("/t"), "/t"), (False, None, "/root/job-1-1/mount")],
+)
+def test_without_mounts_the_tree_itself_is_the_mount_path(mounts: bool, tree: Path | None, expected: str) -> None:
+    [task] = render(make_launch(Path("/results"), "a", tree=tree), replace(HERE, mounts=mounts)).values()
+    assert task.mount == expected
+
+
+def test_a_launch_that_contradicts_its_placement_is_refused() -> None:
+    launch = make_launch(Path("/results"), "a", "b")
+    with pytest.raises(RefusedError, match="do not match"):
+        render(replace(launch, tasks=launch.tasks[:1]), HERE)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.files.results import Results
+from paddlecloud.model import paths
+from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.tree import Kind
+
+JOB = paths.job_id(bytes(16))
+OTHER = paths.job_id(bytes(15) + b"\1")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "results")
+
+
+@pytest.fixture
+def folder(results: Results) -> Path:
+    return results.folder(JOB)
+
+
+def write(folder: Path, *files: str) -> None:
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(file.encode())
+
+
+def listed(results: Results, prefix: str = "", limit: int = 1000) -> list[str]:
+    """All paths below `output/<job>/`, by as many pages as it takes."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = results.list(JOB, prefix, cursor, limit)
+        assert len(page.items) <= limit
+        found += [entry.path.removeprefix(f"output/{JOB}/") for entry in page.items]
+        if (cursor := page.next_cursor) is None:
+            return found
+
+
+def test_results_are_listed_as_seed_000_shows(results: Results, folder: Path) -> None:
+    write(folder, "log/trainer-0.log", "rank-0/0/@LR_DECAY_COUNTER@", "rank-0/0/batch_norm_0.b_0")
+    page = results.list(JOB)
+    assert [entry.path for entry in page.items] == [
+        f"output/{JOB}/",
+        f"output/{JOB}/log/trainer-0.log",
+        f"output/{JOB}/rank-0/0/@LR_DECAY_COUNTER@",
+        f"output/{JOB}/rank-0/0/batch_norm_0.b_0",
+    ]
+    assert [entry.size for entry in page.items] == [0, 17, 27, 25]
+    assert page.items[0].kind is Kind.FOLDER
+
+
+@pytest.mark.parametrize("prefix", ["log", "/log/", f"output/{JOB}/log", f"output/{JOB}/log/trainer-0.log"])
+def test_a_prefix_names_a_file_or_a_folder(results: Results, folder: Path, prefix: str) -> None:
+    write(folder, "log/trainer-0.log", "log-old/x", "rank-0/x")
+    assert listed(results, prefix) == ["log/trainer-0.log"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_together_are_the_whole_list(results: Results, folder: Path, limit: int) -> None:
+    write(folder, "a-b", "a/b/c", "a/b-", "b/1", "b/2", "b/3", "c/d/e/f", "z")
+    (folder / "empty" / "inner").mkdir(parents=True)
+    for number in range(5):
+        os.mkfifo(folder / "b" / f"0-{number}")
+    everything = ["", "a-b", "a/b-", "a/b/c", "b/1", "b/2", "b/3", "c/d/e/f", "empty/inner/", "z"]
+    assert sorted(listed(results, limit=limit)) == sorted(everything)
+    assert listed(results, limit=limit) == listed(results)
+    assert listed(results, "b", limit=limit) == ["b/1", "b/2", "b/3"]
+
+
+def test_odd_names_survive(results: Results, folder: Path) -> None:
+    odd = [b"line\nbreak", b"caf\xe9", "café".encode(), b"\xff" * 255, "\uef80".encode(), b" ", b"a\\b", b"100%25"]
+    for name in odd:
+        with open(os.fsencode(folder) + b"/" + name, "wb") as file:
+            file.write(name)
+    found = listed(results)[1:]
+    assert {paths.raw_of(name) for name in found} == set(odd)
+    assert len({name.encode() for name in found}) == len(odd)
+    for name in found:
+        file, entry = results.open(JOB, f"output/{JOB}/{name}")
+        with file:
+            assert file.read() == paths.raw_of(name)
+        assert entry.path == f"output/{JOB}/{name}"
+
+
+def test_a_link_is_listed_with_its_target_and_never_followed(results: Results, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key").write_text("sk")
+    write(folder, "real")
+    (folder / "passwd").symlink_to("/etc/passwd")
+    (folder / "inside").symlink_to("real")
+    (folder / "out").symlink_to(tmp_path / "secret")
+    (folder / "up").symlink_to("../..")
+
+    links = {entry.path.rpartition("/")[2]: entry.target for entry in results.list(JOB).items if entry.target}
+    assert links == {"passwd": "/etc/passwd", "inside": "real", "out": str(tmp_path / "secret"), "up": "../.."}
+    for path in ("passwd", "inside", "out", "out/key", "up/secret/key"):
+        with pytest.raises(NotFoundError):
+            results.open(JOB, path)
+    for prefix in ("out/key", "up/secret"):
+        with pytest.raises(NotFoundError):
+            results.list(JOB, prefix)
+    assert listed(results, "out") == ["out"]
+
+
+def test_a_results_folder_that_is_a_link_is_not_entered(results: Results, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/key").write_text("sk")
+    folder.rmdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotFoundError):
+        results.open(JOB, "key")
+    with pytest.raises(NotFoundError):
+        results.list(JOB)
+
+
+@pytest.mark.timeout(10)
+def test_fifos_and_sockets_are_neither_opened_nor_listed(results: Results, folder: Path) -> None:
+    os.mkfifo(folder / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        at = os.open(folder, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{at}/socket")
+        os.close(at)
+        assert listed(results) == [""]
+        for name in ("fifo", "socket"):
+            with pytest.raises(NotFoundError):
+                results.open(JOB, name)
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "a/../../b", "/etc/../..", "a\0b", "a//b", "", "/", "nothing"])
+def test_a_hostile_path_finds_nothing(results: Results, folder: Path, path: str) -> None:
+    with pytest.raises((InvalidError, NotFoundError)):
+        results.open(JOB, path)
+
+
+@pytest.mark.parametrize("job", ["", "..", "../x", "job-1", JOB + "/.."])
+def test_only_a_job_id_names_a_folder(results: Results, job: str) -> None:
+    for call in (results.folder, results.list):
+        with pytest.raises(NotFoundError):
+            call(job)
+
+
+def test_results_of_another_job_are_not_reached_by_a_prefix(results: Results, folder: Path) -> None:
+    write(results.folder(OTHER), "secret")
+    with pytest.raises(NotFoundError):
+        results.list(JOB, f"output/{OTHER}")
+    with pytest.raises(NotFoundError):
+        results.open(JOB, f"output/{OTHER}/secret")
+
+
+def test_a_job_without_results_has_an_empty_list(results: Results) -> None:
+    assert results.list(JOB).items == ()
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", f"output/{OTHER}/a", "\udc80", ""])
+def test_a_cursor_of_another_list_is_refused(results: Results, folder: Path, cursor: str) -> None:
+    with pytest.raises(InvalidError):
+        results.list(JOB, "", cursor)
+
+
+def test_folders_below_the_deepest_level_are_listed_and_not_entered(results: Results, folder: Path) -> None:
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(paths.LEVELS + 5):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    (deepest,) = listed(results)[1:]
+    assert deepest == "d/" * paths.LEVELS
+
+
+def test_a_time_that_no_calendar_has_does_not_end_the_list(results: Results, folder: Path) -> None:
+    write(folder, "old", "new")
+    os.utime(folder / "old", (-(2**33), -(2**33)))
+    os.utime(folder / "new", (2**33, 2**33))
+    assert listed(results) == ["", "new", "old"]
+
+
+def test_a_file_that_is_swapped_for_a_link_is_never_followed(results: Results, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "file").write_bytes(b"mine")
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            for name in ("link", "file"):
+                os.rename(folder / name, folder / "swapped")
+                os.rename(folder / "swapped", folder / name)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen = set()
+    try:
+        for _ in range(3000):
+            try:
+                file, _ = results.open(JOB, "swapped")
+            except NotFoundError:
+                continue
+            with file:
+                seen.add(file.read())
+    finally:
+        done.set()
+        swapping.join()
+    assert seen <= {b"mine"}

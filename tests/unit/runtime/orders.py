@@ -1,0 +1,50 @@
+"""A task file for tests: one trainer alone on CPUs, with what a test changes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paddlecloud.runtime.taskfile import TaskFile
+
+ALONE = TaskFile(
+    handle="job-1-1",
+    job="job-1",
+    job_name="name",
+    user="someone",
+    attempt=1,
+    task="trainer-0",
+    role="trainer",
+    index=0,
+    rank=0,
+    command="true",
+    address="127.0.0.2",
+    port=20000,
+    trainers=["127.0.0.2:20000"],
+    pservers=[],
+    trainer_count=1,
+    pserver_count=0,
+    distribute=None,
+    uses_gpus=False,
+    gpus=[],
+    env={},
+    account="root",
+    search_path=["/x/bin", "/usr/bin"],
+    tree=None,
+    mount="/x/mount",
+    work="/x/work",
+    home="/x/home",
+    temporary="/x/tmp",
+    output="/results/rank-0",
+    log_file="/results/log/trainer-0.log",
+    log_folder="/results/log/trainer-0",
+    cpus=1.0,
+    cpu_limit=False,
+    memory_bytes=1 << 20,
+    pids_limit=100,
+    grace_seconds=10.0,
+    wake="/x",
+)
+
+
+def alone(**changes: object) -> TaskFile:
+    return dataclasses.replace(ALONE, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,65 @@
+"""A process is its boot, pid and start time; a zombie is dead."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+from pathlib import Path
+
+from paddlecloud.runtime import processes
+from tests.waiting import wait_until
+
+
+def _identity(pid: int) -> processes.Identity:
+    start = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return processes.Identity(boot=processes.boot_id(), pid=pid, start=start)
+
+
+def test_this_process_is_alive() -> None:
+    own = processes.own_identity()
+    assert own.alive
+    assert own == _identity(os.getpid())
+
+
+def test_a_stranger_with_the_same_pid_is_not_the_same_process() -> None:
+    own = processes.own_identity()
+    assert not dataclasses.replace(own, start=own.start + 1).alive
+    assert not dataclasses.replace(own, boot="another boot").alive
+
+
+def test_a_zombie_is_dead() -> None:
+    child = subprocess.Popen(["true"])
+    identity = _identity(child.pid)
+    wait_until(lambda: not identity.alive, "the child ends")
+    assert Path(f"/proc/{child.pid}").exists()
+    child.wait()
+
+
+def test_descendants_are_found_and_strangers_are_not(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    with subprocess.Popen(["sh", "-c", f"sleep 1000 & echo $! > {ready}.part; mv {ready}.part {ready}; wait"]) as shell:
+        wait_until(ready.exists, "the shell has a child")
+        grandchild = int(ready.read_text())
+        found = processes.descendants(os.getpid())
+        assert {shell.pid, grandchild} <= set(found)
+        assert os.getpid() not in found
+        assert processes.descendants(shell.pid) == [grandchild]
+        processes.send([grandchild], 9)
+
+
+def test_a_name_with_parentheses_does_not_confuse(tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o755)
+    with subprocess.Popen([str(program), "1000"]) as child:
+        assert child.pid in processes.descendants(os.getpid())
+        assert _identity(child.pid).alive
+        child.kill()
+
+
+def test_marked_processes_are_found_only_by_all_their_marks() -> None:
+    with subprocess.Popen(["sleep", "1000"], env={"MARK_A": "1", "MARK_B": "2"}) as child:
+        wait_until(lambda: processes.marked(["MARK_A=1", "MARK_B=2"]) == [child.pid], "it is found")
+        assert processes.marked(["MARK_A=1", "MARK_B=3"]) == []
+        child.kill()

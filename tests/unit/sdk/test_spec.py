@@ -1,0 +1,85 @@
+"""Seed 002's rules on instances, job types and distribution."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import JobSpec, Resources
+from paddlecloud.sdk.spec import Asked, job_spec
+
+
+def spec(asked: Asked, *, gpus: bool = False) -> JobSpec:
+    return job_spec({"command": "sh run.sh", **asked}, cluster_has_gpus=lambda cluster: gpus)
+
+
+def shape(found: JobSpec) -> list[tuple[str, int]]:
+    return [(role.name, role.count) for role in found.roles]
+
+
+def test_one_trainer_is_all_that_one_command_needs() -> None:
+    found = spec({})
+    assert shape(found) == [("trainer", 1)]
+    assert (found.name, found.cluster, found.job_type, found.distribute) == ("tmp_job", "default", None, None)
+    assert found.wall_time_seconds is None
+    assert found.roles[0].resources is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "distribute", "roles"),
+    [
+        ({"nodes": 2}, False, "PSERVER", [("pserver", 2), ("trainer", 2)]),
+        ({"nodes": 2}, True, "NCCL2", [("trainer", 2)]),
+        ({"nodes": 2, "job_type": "gpu"}, False, "NCCL2", [("trainer", 2)]),
+        ({"nodes": 2, "job_type": "cpu"}, True, "PSERVER", [("pserver", 2), ("trainer", 2)]),
+        ({"nodes": 2, "gpus": 1}, False, "NCCL2", [("trainer", 2)]),
+        ({"nodes": 2, "distribute": "NCCL2"}, False, "NCCL2", [("trainer", 2)]),
+        ({"nodes": 1, "distribute": "PSERVER"}, False, "PSERVER", [("pserver", 1), ("trainer", 1)]),
+    ],
+)
+def test_several_trainers_get_pservers_on_cpus_and_talk_by_nccl_on_gpus(
+    asked: Asked, gpus: bool, distribute: str, roles: list[tuple[str, int]]
+) -> None:
+    found = spec(asked, gpus=gpus)
+    assert (found.distribute, shape(found)) == (distribute, roles)
+
+
+def test_the_end_of_a_job_does_not_wait_for_its_pservers() -> None:
+    pserver, trainer = spec({"nodes": 2}).roles
+    assert (pserver.successes_needed, trainer.successes_needed) == (0, 2)
+    assert pserver.command == trainer.command == "sh run.sh"
+
+
+def test_gpus_are_for_trainers_only() -> None:
+    pserver, trainer = spec({"nodes": 2, "gpus": 1, "memory": "1Gi", "distribute": "PSERVER"}).roles
+    assert trainer.resources == Resources(cpus=1.0, memory_bytes=2**30, gpus=1)
+    assert pserver.resources == Resources(cpus=1.0, memory_bytes=2**30)
+
+
+def test_the_server_is_asked_for_gpus_only_where_it_matters() -> None:
+    def asked(cluster: str) -> bool:
+        raise AssertionError(f"asked about {cluster}")
+
+    job_spec({"command": "true"}, cluster_has_gpus=asked)
+    job_spec({"command": "true", "nodes": 2, "job_type": "cpu"}, cluster_has_gpus=asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"nodes": 0}, "instance_count"),
+        ({"nodes": -1}, "instance_count"),
+        ({"command": ""}, "start_cmd"),
+        ({"command": " \n"}, "start_cmd"),
+        ({"job_type": "tpu"}, "job_type"),
+        ({"distribute": "MPI"}, "distribute_job_type"),
+        ({"wall_time": "25:61:00"}, "wall_time"),
+        ({"wall_time": "00:00:00"}, "wall_time"),
+        ({"memory": "many"}, "memory"),
+        ({"cpus": 0.0}, "resources"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(asked: Asked, field: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        spec(asked)
+    assert caught.value.field == field

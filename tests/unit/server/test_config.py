@@ -1,0 +1,113 @@
+"""Every setting has a default and a line of help; what is not known, or cannot be, is refused with what to write."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.server import config
+
+
+def parse(text: str) -> config.Settings:
+    return config.parse(tomllib.loads(text), source="server.toml", data=Path("/data"))
+
+
+def test_an_empty_config_gives_one_local_cluster_and_seed_002s_wall_time() -> None:
+    settings = parse("")
+    assert list(settings.clusters) == ["local"]
+    assert settings.default_clusters == ("local",)
+    assert settings.jobs.wall_time == timedelta(minutes=30)
+    assert settings.server.host == "127.0.0.1"
+
+
+def test_what_is_printed_is_the_file_that_gives_the_same_settings() -> None:
+    settings = config.parse(
+        tomllib.loads(
+            '[server]\nport = 0\ntimezone = "Asia/Shanghai"\ndata = "/a \\"b\\" \\\\ \\u007f 长"\n'
+            'default_clusters = ["bcc", "cce"]\n'
+            '[jobs]\nwall_time = "2h"\ngrace = 0\nupload_limit = "1Gi"\npython = "/bin/sh"\n'
+            '[clusters.cce]\npolicy = "free"\ngpus = 8\n[clusters.bcc]\ncpus = 2.5\nmemory = "8Gi"\n'
+        )
+    )
+    assert config.parse(tomllib.loads(config.render(settings))) == settings
+
+
+def test_every_setting_has_a_line_of_help() -> None:
+    for line in config.reference():
+        assert line.help.endswith("."), line
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[server]\nprot = 1", "did you mean 'port'"),
+        ("[sever]\nport = 1", "did you mean 'server'"),
+        ("[clusters.local]\ncpu = 1", "did you mean 'cpus'"),
+        ('[server]\nport = "80"', "a whole number from 0 to 65535. server.port: Port to listen on"),
+        ("[server]\nport = 65536", "a whole number"),
+        ("[server]\nport = true", "a whole number"),
+        ("[server]\ninsecure = 1", "true or false"),
+        ('[server]\nlog_level = "loud"', "one of debug, info, warning, error"),
+        ('[server]\ntimezone = "Mars/Olympus"', "a time zone such as"),
+        ('[server]\ntimezone = "../../etc/passwd"', "a time zone such as"),
+        ('[jobs]\nwall_time = "25:61:00"', 'a time such as "00:30:00"'),
+        ("[jobs]\nwall_time = 0", "at least 1 s"),
+        ('[jobs]\npython = "python3"', "full path"),
+        ('[jobs]\npython = "/no/such/python"', "that is there"),
+        ('[jobs]\nupload_limit = "lots"', 'a size such as "512Mi"'),
+        ("[jobs]\nattempts = 0", "from 1 to 100"),
+        ('[clusters.local]\nbackend = "moon"', "one of local"),
+        ("[clusters.local]\ncpus = 0", "a number of CPUs"),
+        ("[clusters.local]\ncpus = nan", "a number of CPUs"),
+        ("[clusters.Local]\n", "small letters"),
+        ("[clusters.default]\n", "server.default_clusters"),
+        ("clusters = 1", "[clusters.<name>]"),
+        ("server = 1", "[server]"),
+        ('[server]\ndefault_clusters = ["bcc"]', "known are local"),
+        ('[server]\ndefault_clusters = "local"', "a list of names"),
+        ('[server]\nhost = "0.0.0.0"', "server.insecure = true"),
+        ('[server]\nhost = "::"', "server.insecure = true"),
+        ('[server]\nhost = "example.com"', "server.insecure = true"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_to_write(text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(text)
+    assert says in refused.value.message
+    assert "server.toml" in refused.value.message
+
+
+def test_a_server_beyond_this_machine_has_to_be_asked_for() -> None:
+    assert parse('[server]\nhost = "0.0.0.0"\ninsecure = true').server.host == "0.0.0.0"
+    for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
+        assert parse(f'[server]\nhost = "{host}"').server.host == host
+
+
+def test_the_file_in_the_data_folder_is_taken_when_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "server.toml").write_text("[server]\nport = 1234\n")
+    settings = config.load(data=tmp_path)
+    assert settings.server.port == 1234
+    assert settings.server.data == tmp_path
+
+
+def test_the_data_folder_that_a_named_file_says_is_taken_unless_another_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('[server]\ndata = "/some/where"\n')
+    assert config.load(file, data=tmp_path).server.data == tmp_path
+    assert config.parse(tomllib.loads(file.read_text())).server.data == Path("/some/where")
+
+
+def test_a_file_that_cannot_be_read_or_is_no_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read the config .*none\.toml"):
+        config.load(tmp_path / "none.toml")
+    file = tmp_path / "bad.toml"
+    file.write_bytes(b"[server\n")
+    with pytest.raises(ConfigError, match=r"bad\.toml is not TOML"):
+        config.load(file)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"bad\.toml is not TOML"):
+        config.load(file)
