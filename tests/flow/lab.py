@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from paddlecloud.sdk.client import Client
 from paddlecloud.sdk.profile import Profile
@@ -97,12 +98,13 @@ class Lab:
         return Client(Profile(server=self.server["url"], user=embedded["user"], ak=embedded["ak"], sk=embedded["sk"]))
 
     @property
-    def server(self) -> dict[str, object]:
+    def server(self) -> dict[str, Any]:
+        """What the server says of itself: url, pid, …"""
         return dict(json.loads((self.data / "server.json").read_text()))
 
     def kill_server(self) -> None:
         """kill -9 of the server, and nothing else."""
-        pid = int(str(self.server["pid"]))
+        pid: int = self.server["pid"]
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not alive(pid), "the server is dead")
 

@@ -57,7 +57,7 @@ def call(
         nonce=nonce or secrets.token_hex(16),
     )
     # http.client sends the path as it is; a pool would tidy up what these tests are about.
-    connection = http.client.HTTPConnection(str(lab.server["url"]).removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(lab.server["url"].removeprefix("http://"), timeout=30)
     connection.request(method, path, body=body, headers={**signed, **(headers or {})})
     answer = connection.getresponse()
     told = answer.read()
@@ -249,7 +249,7 @@ def test_a_body_cut_in_the_middle_changes_nothing(lab: Lab) -> None:
         date=datetime.now(UTC),
         nonce=secrets.token_hex(16),
     )
-    host, port = str(lab.server["url"]).removeprefix("http://").split(":")
+    host, port = lab.server["url"].removeprefix("http://").split(":")
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with socket.create_connection((host, int(port))) as connection:
         head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
@@ -281,7 +281,7 @@ def test_a_second_server_on_one_data_folder_is_refused(lab: Lab) -> None:
 
 
 def test_a_port_that_is_taken_is_named(lab: Lab, tmp_path: Path) -> None:
-    port = str(lab.server["url"]).rpartition(":")[2]
+    port = lab.server["url"].rpartition(":")[2]
     config = tmp_path / "server.toml"
     config.write_text(f"[server]\nport = {port}\n")
     done = serve(lab, "--config", str(config), PADDLECLOUD_DATA=str(tmp_path / "data"))

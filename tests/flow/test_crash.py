@@ -39,8 +39,7 @@ def test_every_job_ends_once_in_its_right_state_whatever_moment_the_server_dies(
 
 def submit_all(client: Client, jobs: list[str]) -> None:
     """One submit after the other; the client itself goes on trying while the server is away."""
-    for number in range(JOBS):
-        jobs.append(client.submit(spec=a_spec(number)).id)
+    jobs.extend(client.submit(spec=a_spec(number)).id for number in range(JOBS))
 
 
 def a_spec(number: int) -> JobSpec:

@@ -14,7 +14,7 @@ def test_the_first_command_starts_a_private_server_and_says_so_in_one_line(lab: 
     lab.folder(run_sh="echo hello\n")
     done = lab.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
     assert [line for line in done.stderr.splitlines() if "server" in line and "started" in line]
-    assert str(lab.server["url"]).startswith("http://127.0.0.1:")
+    assert lab.server["url"].startswith("http://127.0.0.1:")
     assert stat.S_IMODE(lab.data.stat().st_mode) == 0o700
     config = lab.home / ".config" / "paddlecloud" / "config.toml"
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
@@ -27,16 +27,16 @@ def test_two_starts_at_once_make_one_server(lab: Lab) -> None:
         start.communicate(timeout=60)
     assert [start.returncode for start in starts] == [0, 0, 0, 0]
     mine = [pid for pid in processes_with(str(lab.data)) if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert mine == [int(str(lab.server["pid"]))]
+    assert mine == [lab.server["pid"]]
 
 
 def test_up_status_and_down_are_what_they_say(lab: Lab) -> None:
     assert lab.type("status", code=4).returncode == 4
     lab.type("up")
-    pid = int(str(lab.server["pid"]))
+    pid = lab.server["pid"]
     assert str(pid) in lab.out("status")
     lab.type("up")
-    assert int(str(lab.server["pid"])) == pid
+    assert lab.server["pid"] == pid
     lab.type("down")
     assert not alive(pid)
     lab.type("status", code=4)
@@ -62,8 +62,8 @@ def test_run_follows_the_log_and_brings_the_results_back(lab: Lab) -> None:
 def test_the_modern_verbs_speak_json_and_exit_codes(lab: Lab) -> None:
     lab.folder(run_sh="exit 3\n")
     job = lab.out("submit", "job", "--", "sh", "run.sh").split()[-1]
-    assert lab.type("wait", job, code=100)
-    assert lab.type("wait", "--exit-code", "job", job, code=3)
+    lab.type("wait", job, code=100)
+    lab.type("wait", "--exit-code", "job", job, code=3)
     assert json.loads(lab.out("show", job, "-o", "json"))["job"]["state"] == "failed"
     assert json.loads(lab.out("ls", "-o", "json"))[0]["id"] == job
     assert lab.out("ls", "-o", "name").split() == [job]

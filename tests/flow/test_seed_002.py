@@ -68,7 +68,9 @@ def test_a_killed_job_is_gone_before_it_is_called_killed(lab: Lab) -> None:
 
 def test_a_job_over_its_wall_time_is_stopped_with_notice_and_times_out(lab: Lab) -> None:
     lab.configure('[jobs]\ngrace = "5s"\n')
-    lab.folder(run_sh="trap 'echo saved > $OUTPUT_PATH/checkpoint; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n")
+    lab.folder(
+        run_sh="trap 'echo saved > $OUTPUT_PATH/checkpoint; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n"
+    )
     job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--wall_time=00:00:01").split()[-1]
     lab.ends(job, "timeout")
     assert "wall_time 00:00:01" in lab.field(job, "error_msg")
@@ -97,9 +99,7 @@ def test_a_failed_job_names_the_first_task_and_its_last_lines(lab: Lab) -> None:
 
 def test_every_task_of_a_gang_has_its_own_variables(lab: Lab) -> None:
     lab.folder(
-        run_sh="env > $OUTPUT_PATH/env\n"
-        "test -r $LOCAL_MOUNT_PATH/run.sh\n"
-        "[ $TRAINING_ROLE = TRAINER ] || sleep 1000\n"
+        run_sh="env > $OUTPUT_PATH/env\ntest -r $LOCAL_MOUNT_PATH/run.sh\n[ $TRAINING_ROLE = TRAINER ] || sleep 1000\n"
     )
     job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
     lab.ends(job, "success")

@@ -37,9 +37,7 @@ class Resources:
 
     def fits(self, room: Resources) -> bool:
         """Whether this amount can be taken out of `room` (a thousandth of a CPU is rounding)."""
-        return (
-            self.cpus <= room.cpus + 0.001 and self.memory_bytes <= room.memory_bytes and self.gpus <= room.gpus
-        )
+        return self.cpus <= room.cpus + 0.001 and self.memory_bytes <= room.memory_bytes and self.gpus <= room.gpus
 
 
 NOTHING = Resources()

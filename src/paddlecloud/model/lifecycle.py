@@ -31,7 +31,7 @@ class Move:
 def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: int) -> Move | None:
     """The next move of a placed job, given what its backend answered; None in `report`: it holds nothing."""
     if job.state is JobState.SCHEDULE:
-        return _started(job, report, now)
+        return _started(report, now)
     if job.state is JobState.RUNNING:
         return _ended(job, report, now, attempts_limit) or _over_wall_time(job, now)
     if job.state is JobState.KILLING:
@@ -81,7 +81,7 @@ def first_failed(report: Report) -> TaskReport | None:
     return min(failed, key=lambda task: (task.ended_at is None, task.ended_at), default=None)
 
 
-def _started(job: Job, report: Report | None, now: datetime) -> Move | None:
+def _started(report: Report | None, now: datetime) -> Move | None:
     if report is None or not report.started:
         return None
     # A task may have ended between two looks: the job still shows `running`, from when it did.

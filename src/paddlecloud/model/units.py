@@ -54,7 +54,7 @@ def parse_size(text: str, field: str = "size") -> int:
 
 
 def format_size(count: float) -> str:
-    """"1.0 GiB": one decimal, binary units."""
+    """ "1.0 GiB": one decimal, binary units."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             break

@@ -69,8 +69,7 @@ def check_user_name(name: str) -> str:
     """The name itself, if it may be a user's: letters of any script, digits and `._@+-`; it is a folder's name too."""
     if not 0 < len(name) <= 60 or name[0] in ".-" or not all(c.isalnum() or c in "._@+-" for c in name):
         raise InvalidError(
-            f"user name {name!r} is not allowed: use up to 60 letters, digits and . _ @ + -, "
-            "not beginning with . or -",
+            f"user name {name!r} is not allowed: use up to 60 letters, digits and . _ @ + -, not beginning with . or -",
             field="name",
         )
     return name

@@ -66,26 +66,32 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 def _refuse_unknown(kind: Any, plain: object, where: str) -> None:
-    if isinstance(plain, Mapping):
-        if dataclasses.is_dataclass(kind):
-            hints = _hints(typing.cast(type, kind))
-            for key, value in plain.items():
-                place = f"{where}.{key}" if where else str(key)
-                if key not in hints:
-                    raise InvalidError(f"{place} is not a known field{nearest(str(key), list(hints))}", field=place)
-                _refuse_unknown(hints[key], value, place)
-        else:
-            for argument in typing.get_args(kind)[1:]:
-                for key, value in plain.items():
-                    _refuse_unknown(argument, value, f"{where}.{key}")
-    if isinstance(plain, list):
-        for argument in typing.get_args(kind)[:1]:
-            for number, value in enumerate(plain):
-                _refuse_unknown(argument, value, f"{where}[{number}]")
+    """Refuse a field that no dataclass of `kind` has; what has another shape is left to msgspec to refuse."""
     if isinstance(kind, types.UnionType):
         for member in typing.get_args(kind):
-            if dataclasses.is_dataclass(member) or typing.get_origin(member) is not None:
-                _refuse_unknown(member, plain, where)
+            _refuse_unknown(member, plain, where)
+    elif isinstance(plain, Mapping):
+        for key, value in plain.items():
+            place = f"{where}.{key}" if where else str(key)
+            _refuse_unknown(_field(kind, str(key), place), value, place)
+    elif isinstance(plain, list):
+        for number, value in enumerate(plain):
+            _refuse_unknown(_argument(kind, 0), value, f"{where}[{number}]")
+
+
+def _field(kind: Any, name: str, place: str) -> Any:
+    """The type of one field of a dataclass, or of a mapping's values."""
+    if not dataclasses.is_dataclass(kind):
+        return _argument(kind, 1)
+    hints = _hints(typing.cast(type, kind))
+    if name not in hints:
+        raise InvalidError(f"{place} is not a known field{nearest(name, list(hints))}", field=place)
+    return hints[name]
+
+
+def _argument(kind: Any, number: int) -> Any:
+    arguments = typing.get_args(kind)
+    return arguments[number] if number < len(arguments) else object
 
 
 @lru_cache(maxsize=256)

@@ -155,12 +155,13 @@ class _Reservation:
 
 
 def _reserve(job: Job, need: Resources, left: Resources, ends: Sequence[tuple[datetime, Resources]]) -> _Reservation:
-    at = datetime.max.replace(tzinfo=job.created_at.tzinfo)
-    for at, freed in sorted(ends, key=lambda end: end[0]):
-        left = left + freed
-        if need.fits(left):
+    """The first time by which enough will have ended; what fits the whole cluster fits at the last end."""
+    reservation = _Reservation(job.id, job.created_at, left - need)
+    for end, freed in sorted(ends, key=lambda one: one[0]):
+        reservation = _Reservation(job.id, end, reservation.spare + freed)
+        if Resources().fits(reservation.spare):
             break
-    return _Reservation(job=job.id, at=at, spare=left - need)
+    return reservation
 
 
 class _Line:

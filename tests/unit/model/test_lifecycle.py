@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ ROLES = (
 RUNNING, SUCCEEDED, FAILED, LOST = TaskState.RUNNING, TaskState.SUCCEEDED, TaskState.FAILED, TaskState.LOST
 
 
-def a_job(state: JobState, **changes: object) -> Job:
+def a_job(state: JobState, **changes: Any) -> Job:
     spec = JobSpec(roles=ROLES, wall_time_seconds=600)
     job = Job(id="job-" + "0" * 32, user="ann", spec=spec, created_at=NOW, state=state, attempt=1)
     if state in HELD:
@@ -34,7 +35,7 @@ def a_job(state: JobState, **changes: object) -> Job:
     return replace(job, **changes)
 
 
-def a_report(first: TaskState, second: TaskState, server: TaskState, **of_second: object) -> Report:
+def a_report(first: TaskState, second: TaskState, server: TaskState, **of_second: Any) -> Report:
     return Report(
         tasks=(
             TaskReport(name="trainer-0", state=first, started_at=NOW, exit_code=None if first is RUNNING else 0),
@@ -48,28 +49,33 @@ def advance(job: Job, report: Report | None, now: datetime = NOW) -> Move | None
     return lifecycle.advance(job, report, now, attempts_limit=3)
 
 
+def sure(move: Move | None) -> Move:
+    assert move is not None
+    return move
+
+
 def test_a_job_runs_once_all_of_its_tasks_have_started() -> None:
     job = a_job(JobState.SCHEDULE)
     assert advance(job, None) is None
     assert advance(job, a_report(RUNNING, TaskState.STARTING, RUNNING)) is None
-    assert advance(job, a_report(RUNNING, RUNNING, RUNNING)).to is JobState.RUNNING
+    assert sure(advance(job, a_report(RUNNING, RUNNING, RUNNING))).to is JobState.RUNNING
 
 
 def test_a_job_that_failed_between_two_looks_still_shows_running_first() -> None:
     report = a_report(SUCCEEDED, FAILED, SUCCEEDED, exit_code=3)
-    move = advance(a_job(JobState.SCHEDULE), report)
+    move = sure(advance(a_job(JobState.SCHEDULE), report))
     assert move.to is JobState.RUNNING
     running = lifecycle.apply(a_job(JobState.SCHEDULE), move)
-    assert advance(running, report).to is JobState.FAILED
+    assert sure(advance(running, report)).to is JobState.FAILED
 
 
 def test_the_job_ends_with_its_trainers_and_the_pservers_are_stopped() -> None:
     job = a_job(JobState.RUNNING)
-    move = advance(job, a_report(SUCCEEDED, SUCCEEDED, RUNNING))
+    move = sure(advance(job, a_report(SUCCEEDED, SUCCEEDED, RUNNING)))
     assert (move.to, move.stop) == (JobState.KILLING, StopReason.DONE)
     killing = lifecycle.apply(job, move)
     assert advance(killing, a_report(SUCCEEDED, SUCCEEDED, RUNNING)) is None
-    assert advance(killing, a_report(SUCCEEDED, SUCCEEDED, FAILED, signal=15)).to is JobState.SUCCESS
+    assert sure(advance(killing, a_report(SUCCEEDED, SUCCEEDED, FAILED, signal=15))).to is JobState.SUCCESS
 
 
 def test_one_failed_task_stops_the_others_and_the_record_names_the_first() -> None:
@@ -81,37 +87,39 @@ def test_one_failed_task_stops_the_others_and_the_record_names_the_first() -> No
             TaskReport(name="pserver-0", state=RUNNING),
         )
     )
-    move = advance(a_job(JobState.RUNNING), report)
+    move = sure(advance(a_job(JobState.RUNNING), report))
     assert (move.to, move.stop) == (JobState.KILLING, StopReason.TASK_FAILED)
     assert move.error == "trainer-1 failed first: killed by SIGSEGV (segmentation fault)"
 
 
 def test_a_gone_job_gets_its_next_attempt_until_there_are_no_more() -> None:
-    assert advance(a_job(JobState.RUNNING), None).to is JobState.QUEUE
-    assert advance(a_job(JobState.RUNNING, attempt=3), None).to is JobState.FAILED
-    held = advance(a_job(JobState.RUNNING), a_report(RUNNING, LOST, RUNNING))
+    assert sure(advance(a_job(JobState.RUNNING), None)).to is JobState.QUEUE
+    assert sure(advance(a_job(JobState.RUNNING, attempt=3), None)).to is JobState.FAILED
+    held = sure(advance(a_job(JobState.RUNNING), a_report(RUNNING, LOST, RUNNING)))
     assert (held.to, held.stop) == (JobState.KILLING, StopReason.NODE_LOST)
 
 
 def test_wall_time_counts_from_when_this_attempt_ran() -> None:
     job, report = a_job(JobState.RUNNING), a_report(RUNNING, RUNNING, RUNNING)
     assert advance(job, report, NOW + timedelta(seconds=599)) is None
-    over = advance(job, report, NOW + timedelta(seconds=600))
+    over = sure(advance(job, report, NOW + timedelta(seconds=600)))
     assert (over.to, over.stop) == (JobState.KILLING, StopReason.WALL_TIME)
-    ended = advance(lifecycle.apply(job, over), a_report(FAILED, FAILED, FAILED))
+    ended = sure(advance(lifecycle.apply(job, over), a_report(FAILED, FAILED, FAILED)))
     assert ended.to is JobState.TIMEOUT
 
 
 def test_a_job_that_ended_at_its_wall_time_keeps_its_own_end() -> None:
     late = NOW + timedelta(hours=1)
-    assert advance(a_job(JobState.RUNNING), a_report(SUCCEEDED, SUCCEEDED, SUCCEEDED), late).to is JobState.SUCCESS
+    assert (
+        sure(advance(a_job(JobState.RUNNING), a_report(SUCCEEDED, SUCCEEDED, SUCCEEDED), late)).to is JobState.SUCCESS
+    )
 
 
 @pytest.mark.parametrize("state", [JobState.SUBMIT, JobState.QUEUE])
 def test_a_job_that_waits_too_long_times_out(state: JobState) -> None:
     limit = timedelta(hours=1)
     assert lifecycle.overdue(a_job(state), NOW + timedelta(minutes=59), schedule_limit=limit) is None
-    assert lifecycle.overdue(a_job(state), NOW + limit, schedule_limit=limit).to is JobState.SCHEDULE_TIMEOUT
+    assert sure(lifecycle.overdue(a_job(state), NOW + limit, schedule_limit=limit)).to is JobState.SCHEDULE_TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,7 @@ def test_a_job_that_waits_too_long_times_out(state: JobState) -> None:
     ],
 )
 def test_a_kill_ends_a_waiting_job_at_once_and_stops_a_placed_one(state: JobState, to: JobState) -> None:
-    assert lifecycle.kill(a_job(state), NOW, by="ann").to is to
+    assert sure(lifecycle.kill(a_job(state), NOW, by="ann")).to is to
 
 
 def test_a_second_kill_changes_nothing_and_one_after_the_end_is_refused() -> None:

@@ -32,7 +32,15 @@ def test_a_written_time_reads_back(seconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("512", 512), ("1Ki", 1024), ("1k", 1000), ("1Gi", 2**30), ("1GiB", 2**30), ("10GB", 10**10), ("1.5g", 15 * 10**8)],
+    [
+        ("512", 512),
+        ("1Ki", 1024),
+        ("1k", 1000),
+        ("1Gi", 2**30),
+        ("1GiB", 2**30),
+        ("10GB", 10**10),
+        ("1.5g", 15 * 10**8),
+    ],
 )
 def test_sizes_are_read(text: str, size: int) -> None:
     assert units.parse_size(text) == size

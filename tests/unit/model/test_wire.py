@@ -24,7 +24,11 @@ def test_a_value_comes_back_as_it_was() -> None:
         (b'{"roles": [], "nam": "x"}', "nam", "did you mean 'name'"),
         (b'{"roles": [{"name": "t", "count": "2", "command": "x"}]}', "roles[0].count", "Expected `int`"),
         (b'{"roles": [{"name": "t", "count": 1, "comand": "x"}]}', "roles[0].comand", "did you mean 'command'"),
-        (b'{"roles": [{"name": "t", "count": 1, "command": "x", "resources": {"cpu": 1}}]}', None, "did you mean 'cpus'"),
+        (
+            b'{"roles": [{"name": "t", "count": 1, "command": "x", "resources": {"cpu": 1}}]}',
+            None,
+            "did you mean 'cpus'",
+        ),
         (b'{"name": "x"}', None, "missing required field `roles`"),
         (b'{"roles": []', None, "not JSON"),
         (b"\xff", None, "not JSON"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,13 +23,13 @@ MACHINE = Resources(cpus=4, memory_bytes=16 * GIB, gpus=2)
 CPU_ONLY = replace(MACHINE, gpus=0)
 
 
-def a_job(number: int, cpus: float = 1, *, minutes: int | None = 30, count: int = 1, **changes: object) -> Job:
+def a_job(number: int, cpus: float = 1, *, minutes: int | None = 30, count: int = 1, **changes: Any) -> Job:
     resources = Resources(cpus=cpus, memory_bytes=GIB)
     spec = JobSpec(
         roles=(RoleSpec(name="trainer", count=count, command="train", resources=resources),),
         wall_time_seconds=None if minutes is None else minutes * 60,
-        cluster=str(changes.pop("cluster", "local")),
-        priority=int(str(changes.pop("priority", 0))),
+        cluster=changes.pop("cluster", "local"),
+        priority=changes.pop("priority", 0),
     )
     created = NOW + timedelta(seconds=number - 1000)
     return replace(Job(id=f"job-{number:032x}", user="ann", spec=spec, created_at=created), **changes)
@@ -38,11 +40,11 @@ def running(job: Job, cluster: str = "local", since: datetime = NOW) -> Job:
     return replace(job, state=JobState.RUNNING, placement=placement, running_since=since, attempt=1)
 
 
-def decide(waiting: list[Job], placed: list[Job] = [], **changes: object) -> Plan:  # noqa: B006
+def decide(waiting: list[Job], placed: Sequence[Job] = (), **changes: Any) -> Plan:
     return plan(a_snapshot(waiting, placed, **changes))
 
 
-def a_snapshot(waiting: list[Job], placed: list[Job] = [], **changes: object) -> Snapshot:  # noqa: B006
+def a_snapshot(waiting: list[Job], placed: Sequence[Job] = (), **changes: Any) -> Snapshot:
     snapshot = Snapshot(now=NOW, waiting=waiting, placed=placed, clusters={"local": CPU_ONLY}, default=("local",))
     return replace(snapshot, **changes)
 
@@ -80,9 +82,7 @@ def test_small_jobs_pass_a_large_one_that_they_cannot_delay() -> None:
 
 
 def test_a_job_that_fits_beside_the_reservation_may_outlast_it() -> None:
-    decided = decide(
-        [a_job(1, cpus=3), a_job(2, cpus=1, minutes=None)], [running(a_job(0, cpus=2, minutes=60))]
-    )
+    decided = decide([a_job(1, cpus=3), a_job(2, cpus=1, minutes=None)], [running(a_job(0, cpus=2, minutes=60))])
     assert placed_ids(decided) == [2]
 
 
@@ -100,7 +100,7 @@ def test_a_large_job_is_not_starved_by_an_endless_stream_of_small_ones() -> None
             for job, placement in decided.placements
         ]
         now += timedelta(minutes=1)
-        placed = [job for job in placed if job.running_since + timedelta(minutes=10) > now]
+        placed = [job for job in placed if job.running_since and job.running_since + timedelta(minutes=10) > now]
     pytest.fail("the large job never had its turn")
 
 

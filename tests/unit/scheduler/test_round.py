@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -220,7 +221,7 @@ class AnythingMayHappen(RuleBasedStateMachine):
     def every_step_of_the_history_is_in_the_table(self) -> None:
         for job in self.submitted:
             rows = self.world.jobs.history(job.id)
-            for before, after in zip(rows, rows[1:], strict=False):
+            for before, after in itertools.pairwise(rows):
                 assert after.from_state is before.to_state
                 assert after.to_state in MOVES[before.to_state]
             assert rows[-1].to_state is self.world.state(job)
