@@ -52,17 +52,13 @@ class Loop:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            pause = _PAUSE_SECONDS
             self._woken.clear()
             try:
                 if self._round.run(self._clock()):
                     self._on_change()
-                    pause = 0.0
                 self._last_fault = None
             except Exception as error:
                 log.exception("a round failed; the next one follows in %g s", _AFTER_FAULT_SECONDS)
                 self._last_fault = str(error)
-                pause = _AFTER_FAULT_SECONDS
-                self._stopping.wait(pause)
-            if pause:
-                self._woken.wait(pause)
+                self._stopping.wait(_AFTER_FAULT_SECONDS)
+            self._woken.wait(_PAUSE_SECONDS)

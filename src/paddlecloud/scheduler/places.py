@@ -21,13 +21,13 @@ _ADDRESSES = range(2, 2**16 - 1)
 def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
     """Each task with what it asks for. Without `resources` that is one CPU and a CPU's share of the memory,
     or, where all tasks would not fit that way, an equal share of the cluster."""
+    roles = {role.name: role for role in spec.roles}
     tasks = [
-        TaskPlacement(role=role.name, index=index, resources=role.resources or Resources())
+        TaskPlacement(role=role.name, index=index, resources=_completed(role.resources, capacity))
         for role in spec.roles
         for index in range(role.count)
     ]
-    asked = {role.name: role.resources for role in spec.roles}
-    open_tasks = [task for task in tasks if asked[task.role] is None]
+    open_tasks = [task for task in tasks if roles[task.role].resources is None]
     if capacity is None or not open_tasks:
         return tasks
     left = capacity - total(task.resources for task in tasks)
@@ -35,7 +35,7 @@ def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
     on_gpus = spec.job_type == "gpu" or (spec.job_type is None and capacity.gpus > 0)
     return [
         task
-        if asked[task.role] is not None
+        if roles[task.role].resources is not None
         else replace(task, resources=replace(default, gpus=1 if on_gpus and task.role != PSERVER else 0))
         for task in tasks
     ]
@@ -58,6 +58,15 @@ def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable
         for task in tasks
     )
     return Placement(cluster=cluster, tasks=placed)
+
+
+def _completed(asked: Resources | None, capacity: Resources | None) -> Resources:
+    """A request that names only some amounts, with the others: one CPU, and its CPUs' share of the memory."""
+    if asked is None or capacity is None:
+        return asked or Resources()
+    cpus = asked.cpus or 1.0
+    memory = asked.memory_bytes or int(capacity.memory_bytes * min(1.0, cpus / max(capacity.cpus, 1.0)))
+    return Resources(cpus=cpus, memory_bytes=memory, gpus=asked.gpus)
 
 
 def _default_request(capacity: Resources, left: Resources, count: int) -> Resources:

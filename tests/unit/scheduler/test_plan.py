@@ -138,6 +138,16 @@ def test_without_resources_a_task_asks_for_a_cpu_or_a_share_that_fits() -> None:
     assert cpus(8) == [0.5] * 8
 
 
+def test_amounts_that_are_not_asked_for_follow_from_those_that_are() -> None:
+    def request(asked: Resources) -> Resources:
+        spec = JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x", resources=asked),))
+        return places.requests(spec, MACHINE)[0].resources
+
+    assert request(Resources(cpus=2)) == Resources(cpus=2, memory_bytes=8 * GIB)
+    assert request(Resources(gpus=1)) == Resources(cpus=1, memory_bytes=4 * GIB, gpus=1)
+    assert request(Resources(memory_bytes=GIB)) == Resources(cpus=1, memory_bytes=GIB)
+
+
 def test_a_trainer_of_a_gpu_job_gets_a_gpu_of_its_own_and_a_pserver_none() -> None:
     roles = (RoleSpec(name="trainer", count=2, command="x"), RoleSpec(name="pserver", count=2, command="x"))
     job = replace(a_job(1), spec=JobSpec(roles=roles))

@@ -1,0 +1,67 @@
+# Everything a user or a developer types. The environment is made when needed, and again only when what it is made from changed.
+VENV ?= .venv
+BIN = $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+PIP = $(BIN)/python -m pip --disable-pip-version-check -qq
+WORKERS ?= 2
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format docs bench lock wheel clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
+	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
+
+test: $(VENV)/.dev ## every test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+
+check: $(VENV)/.dev ## format, lint, types, direction of imports, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/python -m pytest -q tests/architecture tests/docs
+
+format: $(VENV)/.dev ## make the code look as `make check` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev ## write the generated pages of docs/ again
+	$(BIN)/python tools/reference.py
+
+bench: $(VENV)/.dev ## measure, and write the tables into docs/benchmarks.md
+	for bench in start jobs upload; do $(BIN)/python bench/$$bench.py --write || exit 1; done
+
+lock: $(VENV)/.dev ## renew requirements/ from pyproject.toml
+	$(COMPILE) --upgrade --extra server --extra dev --group build --output-file requirements/dev.txt
+	$(COMPILE) --constraints requirements/dev.txt --extra server --group build --output-file requirements/server.txt
+
+wheel: $(VENV)/.dev ## dist/: what `pip install` is given
+	$(BIN)/python -m hatchling build -t wheel
+
+clean: ## forget the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "making $(VENV) with $(PYTHON) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.server: requirements/server.txt pyproject.toml | $(BIN)/python
+	@echo "installing what requirements/server.txt pins (about half a minute) …"
+	@$(PIP) install --no-deps --require-hashes -r requirements/server.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable '.[server]'
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
+	@echo "installing what requirements/dev.txt pins (about a minute) …"
+	@$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable '.[server,dev]'
+	@touch $@ $(VENV)/.server

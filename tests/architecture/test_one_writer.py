@@ -1,0 +1,31 @@
+"""Nothing happens to a job that its history does not tell: one file makes moves, and one folder writes records."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.sources import names_used, python_files, shown
+
+
+def test_the_store_of_jobs_alone_applies_moves() -> None:
+    callers = {
+        shown(file)
+        for file in python_files("src")
+        for _, name in names_used(ast.parse(file.read_text()))
+        if name == "paddlecloud.model.lifecycle.apply"
+    }
+    assert callers == {"src/paddlecloud/store/jobs.py"}
+
+
+def test_jobs_and_their_history_are_written_where_moves_are_made() -> None:
+    writers = {
+        shown(file)
+        for file in python_files("src")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"insert", "update", "delete"}
+        and node.args
+        and ast.unparse(node.args[0]) in {"job_table", "history_table", "jobs", "history"}
+    }
+    assert writers == {"src/paddlecloud/store/jobs.py"}

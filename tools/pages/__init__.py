@@ -1,0 +1,1 @@
+"""One module for each generated page: `page()` is its text."""
