@@ -1,0 +1,126 @@
+"""Attempts of jobs and their tasks: what backends may still hold, and what they last said.
+
+What was once known of a task's end is never lost to a later report that knows less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, false, insert, select, true, update
+
+from paddlecloud.model.job import Job
+from paddlecloud.model.task import Report, TaskReport, TaskState
+from paddlecloud.store.batches import batches
+from paddlecloud.store.records import Values, cluster
+from paddlecloud.store.schema import attempts, tasks
+
+_DECIDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An attempt that has not been cleaned: its backend may still hold something of it."""
+
+    handle: str
+    cluster: str
+    job: str
+
+
+def row(job: Job) -> Values:
+    """The row of an attempt that was just placed."""
+    return {"job": job.id, "attempt": job.attempt, "handle": job.handle, "cluster": cluster(job)}
+
+
+def held(connection: Connection) -> list[Held]:
+    query = select(attempts).where(attempts.c.cleaned == false()).order_by(attempts.c.job, attempts.c.attempt)
+    return [Held(handle=row.handle, cluster=row.cluster, job=row.job) for row in connection.execute(query)]
+
+
+def set_cleaned(connection: Connection, handles: Iterable[str]) -> None:
+    rows = [{"of": handle} for handle in handles]
+    if rows:
+        connection.execute(update(attempts).where(attempts.c.handle == bindparam("of")).values(cleaned=true()), rows)
+
+
+def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
+    """The tasks of the job's newest attempt, in the order its backend names them."""
+    newest = (
+        select(attempts.c.handle).where(attempts.c.job == job).order_by(attempts.c.attempt.desc()).limit(1)
+    ).scalar_subquery()
+    query = select(tasks).where(tasks.c.handle == newest).order_by(tasks.c.position)
+    return [_report(found) for found in connection.execute(query)]
+
+
+def record(connection: Connection, reports: Mapping[str, Report]) -> None:
+    """Write what these reports add; handles that no attempt has are left out."""
+    known = _known_tasks(connection, reports)
+    added: list[Values] = []
+    changed: list[Values] = []
+    for handle, before in known.items():
+        for position, said in enumerate(reports[handle].tasks):
+            earlier = before.get(said.name)
+            if earlier is None:
+                added.append({"handle": handle, "position": position} | _columns(said))
+            elif (now_known := merged(earlier, said)) != earlier:
+                changed.append({"of": handle, "task": said.name} | _columns(now_known))
+    if added:
+        connection.execute(insert(tasks), added)
+    if changed:
+        connection.execute(
+            update(tasks).where(tasks.c.handle == bindparam("of"), tasks.c.name == bindparam("task")), changed
+        )
+
+
+def merged(known: TaskReport, said: TaskReport) -> TaskReport:
+    """What is known of a task after its backend said `said`: first times stay, and so does a decided end.
+
+    A restart begins a new run: of the runs before it only the first start is kept.
+    """
+    started_at = known.started_at or said.started_at
+    if said.restarts > known.restarts:
+        return replace(said, started_at=started_at)
+    if known.state in _DECIDED and said.state not in _DECIDED:
+        return replace(known, started_at=started_at)
+    ended_at = known.ended_at or said.ended_at
+    times = replace(said, started_at=started_at, ended_at=ended_at, restarts=known.restarts)
+    if known.state is not said.state:
+        return times
+    return replace(
+        times,
+        exit_code=known.exit_code if said.exit_code is None else said.exit_code,
+        signal=known.signal if said.signal is None else said.signal,
+        reason=said.reason or known.reason,
+        tail=said.tail or known.tail,
+    )
+
+
+def _known_tasks(connection: Connection, reports: Mapping[str, Report]) -> dict[str, dict[str, TaskReport]]:
+    """By handle and name, the tasks recorded so far of those reports whose attempt exists."""
+    found: dict[str, dict[str, TaskReport]] = {}
+    for some in batches(list(reports)):
+        for handle in connection.execute(select(attempts.c.handle).where(attempts.c.handle.in_(some))).scalars():
+            found[handle] = {}
+        for task in connection.execute(select(tasks).where(tasks.c.handle.in_(some))):
+            found[task.handle][task.name] = _report(task)
+    return found
+
+
+def _columns(report: TaskReport) -> Values:
+    return asdict(report) | {"state": report.state.value}
+
+
+def _report(found: Row[Any]) -> TaskReport:
+    return TaskReport(
+        name=found.name,
+        state=TaskState(found.state),
+        exit_code=found.exit_code,
+        signal=found.signal,
+        reason=found.reason,
+        started_at=found.started_at,
+        ended_at=found.ended_at,
+        restarts=found.restarts,
+        tail=found.tail,
+    )

@@ -1,0 +1,17 @@
+"""Run by Alembic for each upgrade: on the connection, and in the transaction, that `migrations.upgrade` was given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from paddlecloud.store.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    # SQLite changes tables in transactions too: a start that is killed half-way leaves the database as it was.
+    transactional_ddl=True,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,82 @@
+"""A job's record as a row and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row
+
+from paddlecloud.model.job import Job, JobSpec, Placement
+from paddlecloud.model.state import JobState, StopReason
+
+# Lenient, unlike the wire: a record keeps what an earlier version of this program knew and this one does not.
+_SPEC = msgspec.json.Decoder(JobSpec)
+_PLACEMENT = msgspec.json.Decoder(Placement)
+
+Values = dict[str, Any]
+
+
+def new_row(job: Job, group: str) -> Values:
+    """Every column of a job that was just submitted."""
+    fixed = {
+        "id": job.id,
+        "user": job.user,
+        "name": job.spec.name,
+        "priority": job.spec.priority,
+        "group_hash": group,
+        "created_at": job.created_at,
+        "spec": msgspec.json.encode(job.spec).decode(),
+    }
+    return fixed | changing(job)
+
+
+def changing(job: Job) -> Values:
+    """The columns that a move may change."""
+    placement = job.placement
+    return {
+        "state": job.state.value,
+        "version": job.version,
+        "attempt": job.attempt,
+        "cluster": cluster(job),
+        "placement": None if placement is None else msgspec.json.encode(placement).decode(),
+        "stop": None if job.stop is None else job.stop.value,
+        "queue_reason": job.queue_reason,
+        "error": job.error,
+        "started_at": job.started_at,
+        "running_since": job.running_since,
+        "finished_at": job.finished_at,
+        "duration_seconds": duration_seconds(job),
+    }
+
+
+def cluster(job: Job) -> str:
+    """Where the job is, or asks to be while it waits."""
+    return job.spec.cluster if job.placement is None else job.placement.cluster
+
+
+def duration_seconds(job: Job) -> float | None:
+    """How long the last attempt of an ended job ran, which predictions are made from; None: it never ran."""
+    if job.finished_at is None or job.running_since is None:
+        return None
+    return max(0.0, (job.finished_at - job.running_since).total_seconds())
+
+
+def job(row: Row[Any], spec: JobSpec | None = None) -> Job:
+    """The record of a row of all columns; its spec never changes, so one that was decoded before will do."""
+    return Job(
+        id=row.id,
+        user=row.user,
+        spec=spec or _SPEC.decode(row.spec),
+        created_at=row.created_at,
+        state=JobState(row.state),
+        version=row.version,
+        attempt=row.attempt,
+        placement=None if row.placement is None else _PLACEMENT.decode(row.placement),
+        stop=None if row.stop is None else StopReason(row.stop),
+        queue_reason=row.queue_reason,
+        error=row.error,
+        started_at=row.started_at,
+        running_since=row.running_since,
+        finished_at=row.finished_at,
+    )

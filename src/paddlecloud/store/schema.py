@@ -1,0 +1,225 @@
+"""The tables as queries see them; `migrations/` makes them, and a test holds the two together.
+
+Only what SQLite and PostgreSQL both understand is used here. Long texts stand last in a row, since SQLite reads
+a row only as far as the last column that was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    false,
+)
+from sqlalchemy.types import TypeDecorator
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware time, kept in UTC; a naive one is refused, since nobody could say which moment it means."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value!r} has no time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class FreeText(TypeDecorator[str]):
+    """Text that a program or a person wrote, such as the end of a log: no odd character in it stops a write.
+
+    PostgreSQL takes no NUL and neither database a half of a surrogate pair; both become U+FFFD.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, _dialect: Dialect) -> str | None:
+        return value if value is None or value.isprintable() else _UNSTORABLE.sub("\ufffd", value)
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+metadata = MetaData()
+
+# SQLite numbers rows by itself only in a column of exactly this type.
+_Serial = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _text(name: str, *arguments: Any, **options: Any) -> Column[Any]:
+    return Column(name, Text, *arguments, nullable=False, **options)
+
+
+def _free_text(name: str) -> Column[Any]:
+    return Column(name, FreeText, nullable=False)
+
+
+def _maybe_text(name: str) -> Column[Any]:
+    return Column(name, Text, nullable=True)
+
+
+def _number(name: str, **options: Any) -> Column[Any]:
+    return Column(name, Integer, nullable=False, **options)
+
+
+def _maybe_number(name: str) -> Column[Any]:
+    return Column(name, Integer, nullable=True)
+
+
+def _time(name: str) -> Column[Any]:
+    return Column(name, UtcTime, nullable=False)
+
+
+def _maybe_time(name: str) -> Column[Any]:
+    return Column(name, UtcTime, nullable=True)
+
+
+def _serial(name: str) -> Column[Any]:
+    return Column(name, _Serial, primary_key=True, autoincrement=True)
+
+
+users = Table(
+    "users",
+    metadata,
+    _text("name", primary_key=True),
+    _text("role"),
+    _maybe_text("password_hash"),
+    Column("disabled", Boolean, nullable=False, server_default=false()),
+    _time("created_at"),
+    _number("epoch", server_default="0"),
+    _maybe_number("quota_running_jobs"),
+    _maybe_number("quota_instances"),
+    _maybe_number("quota_wall_time_seconds"),
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    _text("ak", primary_key=True),
+    _text("user", ForeignKey("users.name")),
+    _time("created_at"),
+    _text("sk_encrypted"),
+    Index("ix_access_keys_user", "user"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    _text("id", primary_key=True),
+    _text("user", ForeignKey("users.name")),
+    _text("name"),
+    _text("scope"),
+    _time("created_at"),
+    _maybe_time("expires_at"),
+    _text("secret_hash"),
+    Index("ix_tokens_user", "user"),
+    Index("ix_tokens_secret_hash", "secret_hash", unique=True),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    _serial("seq"),
+    _text("id"),
+    _text("user"),
+    _text("name"),
+    _text("state"),
+    _number("version"),
+    _number("attempt"),
+    _text("cluster"),
+    _number("priority"),
+    _maybe_text("stop"),
+    _text("group_hash"),
+    _time("created_at"),
+    _maybe_time("started_at"),
+    _maybe_time("running_since"),
+    _maybe_time("finished_at"),
+    Column("duration_seconds", Float, nullable=True),
+    _free_text("queue_reason"),
+    _free_text("error"),
+    _maybe_text("placement"),
+    _text("spec"),
+    Index("ix_jobs_id", "id", unique=True),
+    Index("ix_jobs_user", "user", "seq"),
+    Index("ix_jobs_user_name", "user", "name", "seq"),
+    Index("ix_jobs_user_state", "user", "state", "seq"),
+    Index("ix_jobs_state", "state", "seq"),
+    Index("ix_jobs_group", "group_hash", "seq"),
+    sqlite_autoincrement=True,
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _number("attempt", primary_key=True, autoincrement=False),
+    _text("handle"),
+    _text("cluster"),
+    Column("cleaned", Boolean, nullable=False, server_default=false()),
+    Index("ix_attempts_handle", "handle", unique=True),
+    Index("ix_attempts_cleaned", "cleaned"),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    _text("handle", ForeignKey("attempts.handle"), primary_key=True),
+    _text("name", primary_key=True),
+    _number("position"),
+    _text("state"),
+    _maybe_number("exit_code"),
+    _maybe_number("signal"),
+    _maybe_time("started_at"),
+    _maybe_time("ended_at"),
+    _number("restarts"),
+    _free_text("reason"),
+    _free_text("tail"),
+)
+
+history = Table(
+    "history",
+    metadata,
+    _serial("seq"),
+    _text("job", ForeignKey("jobs.id")),
+    _text("user"),
+    _number("attempt"),
+    _time("at"),
+    _maybe_text("from_state"),
+    _text("to_state"),
+    _free_text("why"),
+    Index("ix_history_job", "job", "seq"),
+    Index("ix_history_user", "user", "seq"),
+    sqlite_autoincrement=True,
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    _text("user", primary_key=True),
+    _text("key", primary_key=True),
+    _text("body_hash"),
+    _text("job", ForeignKey("jobs.id")),
+    _time("created_at"),
+)

@@ -1,0 +1,125 @@
+"""The server's key file, and what is encrypted with it.
+
+A signature can only be checked with the secret key itself, so it is kept, but encrypted: who has a copy of the
+database alone has no key. The file must be the server's own and closed to everybody else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import os
+import secrets
+import stat
+import threading
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from paddlecloud.model.errors import ConfigError
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_PURPOSE = b"paddlecloud: access keys"
+
+
+class Cipher:
+    """AES-256-GCM with a key of the file's; `bound_to` ties a text to its record, so that rows cannot be swapped."""
+
+    def __init__(self, key_file: Path) -> None:
+        self._file = key_file
+        self._lock = threading.Lock()
+        self._aead: AESGCM | None = None
+
+    def encrypt(self, text: str, bound_to: str) -> str:
+        """The text, encrypted. The first use makes the key file."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = self._opened(create=True).encrypt(nonce, text.encode(), bound_to.encode())
+        return base64.b64encode(nonce + sealed).decode()
+
+    def decrypt(self, sealed: str, bound_to: str) -> str:
+        raw = base64.b64decode(sealed)
+        try:
+            text = self._opened(create=False).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode())
+        except InvalidTag:
+            raise ConfigError(
+                f"key file {self._file} is not the one that this database's access keys were encrypted with: "
+                "restore it from the backup that the database is from"
+            ) from None
+        return text.decode()
+
+    def _opened(self, *, create: bool) -> AESGCM:
+        with self._lock:
+            if self._aead is None:
+                if create and not os.path.lexists(self._file):
+                    _make(self._file)
+                # The file is the root of all keys; each purpose has one of its own.
+                self._aead = AESGCM(hmac.digest(_read(self._file), _PURPOSE, "sha256"))
+            return self._aead
+
+
+def _make(file: Path) -> None:
+    """Make the key file whole or not at all; another process that was faster is left to have made it."""
+    part = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            with open(descriptor, "w", encoding="ascii") as opened:
+                opened.write(secrets.token_hex(_KEY_BYTES) + "\n")
+                opened.flush()
+                os.fsync(opened.fileno())
+            _link(part, file)
+        finally:
+            part.unlink()
+    except OSError as error:
+        raise ConfigError(f"key file {file} cannot be made: {error.strerror}") from None
+
+
+def _link(part: Path, file: Path) -> None:
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        return
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"key file {file} is missing, and access keys are encrypted with it: restore it from a backup"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"key file {file} cannot be read: {error.strerror}") from None
+    try:
+        _refuse_unsafe(file, os.fstat(descriptor))
+        text = os.read(descriptor, 1024)
+    finally:
+        os.close(descriptor)
+    try:
+        key = bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise ConfigError(f"key file {file} is damaged: restore it from a backup")
+    return key
+
+
+def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"key file {file} is not a plain file: put the key itself there")
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"key file {file} belongs to user {found.st_uid}, not to this server's user {os.geteuid()}: "
+            "run the server as its owner, or give it the file with chown"
+        )
+    if found.st_mode & 0o077:
+        raise ConfigError(
+            f"key file {file} is open to others (mode {stat.S_IMODE(found.st_mode):04o}): run chmod 600 {file}"
+        )

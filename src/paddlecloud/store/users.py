@@ -1,0 +1,251 @@
+"""Who may use this server: users with their quotas, and what they identify themselves with.
+
+Nothing that identifies a user is stored as it is: passwords as argon2 hashes, tokens as SHA-256 hashes (they are
+random, so a plain hash is enough), secret keys encrypted. Every check reads the record, so a user who was disabled
+and a key that was revoked are refused from the next request on.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import secrets
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnauthenticatedError
+from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token, User, check_user_name
+from paddlecloud.store.db import Database
+from paddlecloud.store.passwords import Passwords
+from paddlecloud.store.schema import access_keys as key_table
+from paddlecloud.store.schema import tokens as token_table
+from paddlecloud.store.schema import users as user_table
+from paddlecloud.store.secrets import Cipher
+
+TOKEN_PREFIX = "pct_"
+_TOKEN_NAME_LENGTH = 100
+
+
+class Users:
+    def __init__(self, db: Database, cipher: Cipher) -> None:
+        self._db = db
+        self._cipher = cipher
+        self._passwords = Passwords()
+        self._check_key_file()
+
+    def add(self, name: str, role: Role, password: str | None, now: datetime) -> User:
+        user = User(name=check_user_name(name), role=role, created_at=now)
+        password_hash = None if password is None else self._passwords.hash(password)
+        row = {"name": name, "role": role.value, "password_hash": password_hash, "created_at": now}
+        try:
+            with self._db.write() as connection:
+                connection.execute(insert(user_table), row)
+        except IntegrityError:
+            raise ConflictError(f"user {name} exists already", field="name") from None
+        return user
+
+    def get(self, name: str) -> User:
+        with self._db.read() as connection:
+            return _get(connection, name)
+
+    def list(self) -> builtins.list[User]:
+        with self._db.read() as connection:
+            return [_user(row) for row in connection.execute(select(user_table).order_by(user_table.c.name))]
+
+    def quotas(self) -> dict[str, Quota]:
+        """The limits of all users that have any."""
+        columns = [user_table.c.quota_running_jobs, user_table.c.quota_instances, user_table.c.quota_wall_time_seconds]
+        query = select(user_table.c.name, *columns).where(or_(*(column.is_not(None) for column in columns)))
+        with self._db.read() as connection:
+            return {row.name: _quota(row) for row in connection.execute(query)}
+
+    def set_disabled(self, name: str, disabled: bool) -> User:
+        return self._change(name, disabled=disabled)
+
+    def set_role(self, name: str, role: Role) -> User:
+        return self._change(name, role=role.value)
+
+    def set_quota(self, name: str, quota: Quota) -> User:
+        for field in ("running_jobs", "instances", "wall_time_seconds"):
+            limit = getattr(quota, field)
+            if limit is not None and not 0 <= limit < 2**31:
+                raise InvalidError(f"quota {field} {limit} is not a limit: give 0 or more, or none", field=field)
+        return self._change(
+            name,
+            quota_running_jobs=quota.running_jobs,
+            quota_instances=quota.instances,
+            quota_wall_time_seconds=quota.wall_time_seconds,
+        )
+
+    def set_password(self, name: str, password: str) -> User:
+        return self._change(name, password_hash=self._passwords.hash(password))
+
+    def check_password(self, name: str, password: str) -> User:
+        """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""
+        with self._db.read() as connection:
+            row = connection.execute(select(user_table).where(user_table.c.name == name)).one_or_none()
+        if not self._passwords.fits(password, None if row is None else row.password_hash) or row is None:
+            raise UnauthenticatedError("wrong user name or password")
+        user = _enabled(row)
+        if self._passwords.outdated(row.password_hash):
+            self.set_password(name, password)
+        return user
+
+    def add_key(self, user: str, now: datetime) -> tuple[AccessKey, str]:
+        """A new access key of the user, and its secret key, which is shown this once."""
+        key = AccessKey(ak=secrets.token_hex(16), user=user, created_at=now)
+        sk = secrets.token_hex(32)
+        sealed = self._cipher.encrypt(sk, bound_to=key.ak)
+        with self._db.write() as connection:
+            _get(connection, user)
+            connection.execute(
+                insert(key_table), {"ak": key.ak, "user": user, "created_at": now, "sk_encrypted": sealed}
+            )
+        return key, sk
+
+    def key_secret(self, ak: str) -> tuple[User, str]:
+        """Whose access key this is, and its secret key."""
+        query = select(user_table, key_table.c.sk_encrypted).join(key_table, key_table.c.user == user_table.c.name)
+        with self._db.read() as connection:
+            row = connection.execute(query.where(key_table.c.ak == ak)).one_or_none()
+        if row is None:
+            raise UnauthenticatedError(f"access key {ak!r} is not known here: it was revoked, or is of another server")
+        return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
+
+    def keys(self, user: str) -> builtins.list[AccessKey]:
+        query = select(key_table).where(key_table.c.user == user).order_by(key_table.c.created_at, key_table.c.ak)
+        with self._db.read() as connection:
+            rows = connection.execute(query).all()
+        return [AccessKey(ak=row.ak, user=row.user, created_at=row.created_at) for row in rows]
+
+    def revoke_key(self, ak: str, user: str | None) -> None:
+        """Make an access key useless, at once; None: whoever's it is."""
+        statement = delete(key_table).where(key_table.c.ak == ak)
+        if user is not None:
+            statement = statement.where(key_table.c.user == user)
+        with self._db.write() as connection:
+            if not connection.execute(statement).rowcount:
+                raise NotFoundError(f"there is no access key {ak!r}")
+
+    def add_token(
+        self, user: str, name: str, scope: Scope, expires_at: datetime | None, now: datetime
+    ) -> tuple[Token, str]:
+        """A new bearer token of the user, and its secret, which is shown this once."""
+        if not name.isprintable() or not 0 < len(name) <= _TOKEN_NAME_LENGTH:
+            raise InvalidError(f"a token's name has 1 to {_TOKEN_NAME_LENGTH} printable characters", field="name")
+        if expires_at is not None and expires_at <= now:
+            raise InvalidError("the token would have expired already: give a time to come", field="expires_at")
+        token = Token(
+            id=f"token-{secrets.token_hex(8)}", user=user, name=name, scope=scope, created_at=now, expires_at=expires_at
+        )
+        secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        row = {"id": token.id, "user": user, "name": name, "scope": scope.value, "created_at": now}
+        with self._db.write() as connection:
+            _get(connection, user)
+            connection.execute(insert(token_table), row | {"expires_at": expires_at, "secret_hash": _hash(secret)})
+        return token, secret
+
+    def token(self, secret: str, now: datetime) -> tuple[User, Token]:
+        """Whose token this is; an unknown, revoked or expired one is refused."""
+        with self._db.read() as connection:
+            query = select(token_table).where(token_table.c.secret_hash == _hash(secret))
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise UnauthenticatedError("the token is not known here: it was revoked, or is of another server")
+            owner = connection.execute(_by_name(row.user)).one()
+        token = _token(row)
+        if token.expires_at is not None and now >= token.expires_at:
+            raise UnauthenticatedError(
+                f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again, or make another"
+            )
+        return _enabled(owner), token
+
+    def tokens(self, user: str) -> builtins.list[Token]:
+        query = select(token_table).where(token_table.c.user == user)
+        with self._db.read() as connection:
+            rows = connection.execute(query.order_by(token_table.c.created_at, token_table.c.id)).all()
+        return [_token(row) for row in rows]
+
+    def revoke_token(self, token_id: str, user: str | None) -> None:
+        """Make a token useless, at once; None: whoever's it is."""
+        statement = delete(token_table).where(token_table.c.id == token_id)
+        if user is not None:
+            statement = statement.where(token_table.c.user == user)
+        with self._db.write() as connection:
+            if not connection.execute(statement).rowcount:
+                raise NotFoundError(f"there is no token {token_id!r}")
+
+    def _change(self, name: str, **columns: object) -> User:
+        with self._db.write() as connection:
+            before = _get(connection, name)
+            connection.execute(update(user_table).where(user_table.c.name == name).values(**columns))
+            after = _get(connection, name)
+            if _governs(before) and not _governs(after) and not _admins(connection):
+                raise ConflictError(f"{name} is the last admin who is not disabled: make another user admin first")
+        return after
+
+    def _check_key_file(self) -> None:
+        """Fail at the start, not at a user's first request, if the key file is not the one of these records."""
+        with self._db.read() as connection:
+            row = connection.execute(select(key_table.c.ak, key_table.c.sk_encrypted).limit(1)).one_or_none()
+        if row is not None:
+            self._cipher.decrypt(row.sk_encrypted, bound_to=row.ak)
+
+
+def _get(connection: Connection, name: str) -> User:
+    row = connection.execute(_by_name(name)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"there is no user {name!r}")
+    return _user(row)
+
+
+def _by_name(name: str) -> Select[Any]:
+    return select(user_table).where(user_table.c.name == name)
+
+
+def _governs(user: User) -> bool:
+    return user.role is Role.ADMIN and not user.disabled
+
+
+def _admins(connection: Connection) -> int:
+    query = select(func.count()).select_from(user_table)
+    return connection.execute(
+        query.where(user_table.c.role == Role.ADMIN.value, user_table.c.disabled.is_(False))
+    ).scalar_one()
+
+
+def _enabled(row: Row[Any]) -> User:
+    user = _user(row)
+    if user.disabled:
+        raise UnauthenticatedError(f"user {user.name} is disabled: ask an admin of this server")
+    return user
+
+
+def _user(row: Row[Any]) -> User:
+    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled, quota=_quota(row))
+
+
+def _quota(row: Row[Any]) -> Quota:
+    return Quota(
+        running_jobs=row.quota_running_jobs,
+        instances=row.quota_instances,
+        wall_time_seconds=row.quota_wall_time_seconds,
+    )
+
+
+def _token(row: Row[Any]) -> Token:
+    return Token(
+        id=row.id,
+        user=row.user,
+        name=row.name,
+        scope=Scope(row.scope),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+    )
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

@@ -1,0 +1,36 @@
+"""A fresh store for each test, on every kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.store.db import Database
+from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.secrets import Cipher
+from paddlecloud.store.users import Users
+
+
+@pytest.fixture(params=["sqlite"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the store under test is; a database of another kind joins the contract by its name above."""
+    return {"sqlite": f"sqlite:///{tmp_path / 'paddlecloud.db'}"}[request.param]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    opened = Database.open(database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def jobs(database: Database) -> Jobs:
+    return Jobs(database)
+
+
+@pytest.fixture
+def users(database: Database, tmp_path: Path) -> Users:
+    return Users(database, Cipher(tmp_path / "key"))
