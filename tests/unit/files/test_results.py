@@ -1,3 +1,5 @@
+"""Results of jobs, written by code that may be hostile, and read without harm."""
+
 from __future__ import annotations
 
 import os
@@ -78,16 +80,15 @@ def test_pages_together_are_the_whole_list(results: Results, folder: Path, limit
 def test_odd_names_survive(results: Results, folder: Path) -> None:
     odd = [b"line\nbreak", b"caf\xe9", "café".encode(), b"\xff" * 255, "\uef80".encode(), b" ", b"a\\b", b"100%25"]
     for name in odd:
-        with open(os.fsencode(folder) + b"/" + name, "wb") as file:
-            file.write(name)
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(name)
     found = listed(results)[1:]
     assert {paths.raw_of(name) for name in found} == set(odd)
     assert len({name.encode() for name in found}) == len(odd)
-    for name in found:
-        file, entry = results.open(JOB, f"output/{JOB}/{name}")
+    for listed_name in found:
+        file, entry = results.open(JOB, f"output/{JOB}/{listed_name}")
         with file:
-            assert file.read() == paths.raw_of(name)
-        assert entry.path == f"output/{JOB}/{name}"
+            assert file.read() == paths.raw_of(listed_name)
+        assert entry.path == f"output/{JOB}/{listed_name}"
 
 
 def test_a_link_is_listed_with_its_target_and_never_followed(results: Results, folder: Path, tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""Uploads: what comes in comes out, of each user alone, once, whole or not at all."""
+
 from __future__ import annotations
 
 import os
@@ -76,6 +78,18 @@ def test_a_second_upload_of_a_changed_folder_needs_only_the_change(uploads: Uplo
     assert (tree / "large").read_bytes() == changed
     assert (uploads.tree("ann", first.id) / "large").read_bytes() == LARGE
     assert (mode(tree / "run"), mode(tree / "renamed")) == (0o555, 0o444)
+
+
+def test_large_files_may_share_chunks_with_each_other_and_with_small_ones(uploads: Uploads) -> None:
+    one, two, three = (os.urandom(CHUNK_BYTES) for _ in range(3))
+    files = {"a": one + two, "b": two + three, "c": three + one + b"end", "d": two, "e": one + two}
+    wanted = trees.manifest(files)
+    sent = trees.send(uploads, "ann", wanted, *files.values())
+    assert sorted(sent) == sorted(trees.digest(chunk) for chunk in (one, two, three, b"end"))
+    assert uploads.missing("ann", wanted) == []
+    tree = uploads.tree("ann", uploads.seal("ann", wanted))
+    assert {path: (tree / path).read_bytes() for path in files} == files
+    assert left_over(uploads, "ann") == []
 
 
 def test_what_another_user_has_is_missing(uploads: Uploads) -> None:
@@ -264,6 +278,7 @@ def test_what_a_crash_left_half_written_is_removed(uploads: Uploads, tmp_path: P
     assert left_over(uploads, "ann") == []
 
 
+@pytest.mark.slow
 def test_a_file_may_have_more_names_than_the_disk_allows_for_one(uploads: Uploads, tmp_path: Path) -> None:
     allowed = os.pathconf(tmp_path, "PC_LINK_MAX")
     if allowed > 70_000:

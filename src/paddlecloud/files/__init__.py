@@ -1,0 +1,1 @@
+"""Bytes: what users upload and what their jobs leave behind."""

@@ -1,0 +1,150 @@
+"""Writing that survives a crash: a name appears only once its bytes are on the disk, and a full disk leaves nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from paddlecloud.model.errors import FullError
+
+NEW = ".new-"  # begins every name that is still being written; what has it after a crash may be removed
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_OFFERED = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL})
+_COPY_BYTES = 1024 * 1024
+_FEW = 16
+
+
+@contextmanager
+def room_for(what: str) -> Iterator[None]:
+    """Say a full disk in our words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise FullError(f"no space left on the server for {what}; free some, then send it again") from None
+
+
+def make_folder(path: str) -> None:
+    """Make a folder for ourselves alone, on the disk when it returns, if it is not there yet."""
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+        sync(os.path.dirname(path))
+
+
+def new_name(folder: str) -> str:
+    return f"{folder}/{NEW}{secrets.token_hex(8)}"
+
+
+def write_all(folder: str, contents: Sequence[tuple[str, bytes]], mode: int) -> None:
+    """Write files into one folder, each as (name, bytes); all are on the disk when it returns."""
+    written: list[tuple[str, str]] = []
+    try:
+        for name, content in contents:
+            temporary = new_name(folder)
+            written.append((temporary, f"{folder}/{name}"))
+            _write(temporary, content, mode)
+        _sync_all(folder, [temporary for temporary, _ in written])
+        for temporary, path in written:
+            os.replace(temporary, path)
+        sync(folder)
+    except BaseException:
+        for temporary, _ in written:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+        raise
+
+
+def write_by(path: str, mode: int, write: Callable[[int], None]) -> None:
+    """Make the file `path` out of what `write` puts into the descriptor that it is given; the folder is not synced."""
+    temporary = new_name(os.path.dirname(path))
+    try:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            write(descriptor)
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def write_at(descriptor: int, content: bytes, offset: int) -> None:
+    rest = memoryview(content)
+    while rest:
+        count = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[count:], offset + count
+
+
+def copy(source: int, source_offset: int, target: int, target_offset: int, count: int) -> None:
+    """Copy a range between files inside the kernel, or through a small buffer where it does not offer that."""
+    while count:
+        try:
+            copied = os.copy_file_range(source, target, count, source_offset, target_offset)
+        except OSError as error:
+            if error.errno not in _NOT_OFFERED:
+                raise
+            piece = os.pread(source, min(count, _COPY_BYTES), source_offset)
+            write_at(target, piece, target_offset)
+            copied = len(piece)
+        if not copied:
+            raise EOFError("the file to copy from is shorter than it should be")
+        source_offset, target_offset, count = source_offset + copied, target_offset + copied, count - copied
+
+
+def sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder whose folders may be read-only."""
+    for folder, _, _ in os.walk(path):
+        os.chmod(folder, 0o700)
+    shutil.rmtree(path)
+
+
+def older_than(folder: str, before: float) -> list[str]:
+    """What in a folder was last written before a time, in seconds."""
+    with os.scandir(folder) as entries:
+        return [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < before]
+
+
+def _write(path: str, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        write_at(descriptor, content, 0)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_all(folder: str, files: Sequence[str]) -> None:
+    """Wait until files are on the disk: once for all if they are many, since each fsync makes the disk flush."""
+    if len(files) > _FEW and _syncfs is not None:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if _syncfs(descriptor):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        finally:
+            os.close(descriptor)
+    else:
+        for file in files:
+            sync(file)
+
+
+# Python has no syncfs(2); where the C library has none either, each file is synced.
+_syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
