@@ -1,0 +1,56 @@
+"""The backends by the name that a config gives them: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from paddlecloud.backends.base import Backend
+from paddlecloud.backends.local import LocalBackend
+from paddlecloud.backends.machine import machine
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.job import Resources
+from paddlecloud.model.wire import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a config may say about a cluster, and what the server gives to its backend."""
+
+    root: Path  # a folder of the backend's own
+    clock: Callable[[], datetime]
+    wake: Callable[[], None]
+    grace_seconds: float
+    python: str | None = None
+    cpus: float | None = None  # None, here and below: what the machine has
+    memory_bytes: int | None = None
+    gpus: int | None = None
+
+
+def load(kind: str, setup: Setup) -> Backend:
+    if kind not in BACKENDS:
+        raise ConfigError(f"backend {kind!r} is not known{nearest(kind, list(BACKENDS))}", field="backend")
+    return BACKENDS[kind](setup)
+
+
+def _local(setup: Setup) -> Backend:
+    here = machine()
+    return LocalBackend(
+        setup.root,
+        capacity=Resources(
+            cpus=here.cpus if setup.cpus is None else setup.cpus,
+            memory_bytes=here.memory_bytes if setup.memory_bytes is None else setup.memory_bytes,
+            gpus=here.gpus if setup.gpus is None else setup.gpus,
+        ),
+        clock=setup.clock,
+        wake=setup.wake,
+        grace_seconds=setup.grace_seconds,
+        python=setup.python,
+    )
+
+
+BACKENDS: dict[str, Callable[[Setup], Backend]] = {
+    "local": _local,
+}

@@ -1,0 +1,96 @@
+"""A launch as task files: one for each task, rendered by a pure function.
+
+TaskFile                        from the launch
+command, role, index            its TaskLaunch
+address, port, gpus, limits     its TaskPlacement
+trainers, pservers              the endpoints of all tasks, by role
+output, log_file, log_folder    <results>/rank-0, <results>/log/trainer-0.log, <results>/log/trainer-0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddlecloud.backends.base import Launch, RefusedError, TaskLaunch
+from paddlecloud.model import paths
+from paddlecloud.model.job import PSERVER, TaskPlacement
+from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.runtime.taskfile import TaskFile
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What a task is told that depends on this machine, not on the launch."""
+
+    folder: Path  # of the handle
+    mounts: bool
+    account: str
+    search_path: Sequence[str]
+    grace_seconds: float
+    pids_limit: int
+    wake: Path
+
+
+def render(launch: Launch, here: Here) -> dict[str, TaskFile]:
+    """Task name -> its task file."""
+    placed = {task.name: task for task in launch.placement.tasks}
+    if set(placed) != {task.name for task in launch.tasks}:
+        raise RefusedError(f"{launch.handle}: the placement and the tasks to start do not match")
+    return {task.name: _render(launch, here, task, placed) for task in launch.tasks}
+
+
+def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, TaskPlacement]) -> TaskFile:
+    place = placed[task.name]
+    trainers = [other for other in launch.tasks if other.role != PSERVER]
+    pservers = [other for other in launch.tasks if other.role == PSERVER]
+    folder = TaskFolder(str(here.folder / task.name))
+    tree = None if launch.tree is None else str(launch.tree.absolute())
+    results = launch.results.absolute()
+    return TaskFile(
+        handle=launch.handle,
+        job=launch.job,
+        job_name=launch.name,
+        user=launch.user,
+        attempt=launch.attempt,
+        task=task.name,
+        role=task.role,
+        index=task.index,
+        rank=(pservers if task.role == PSERVER else trainers).index(task),
+        command=task.command,
+        address=place.address or _LOOPBACK,
+        port=place.ports[0] if place.ports else None,
+        trainers=_endpoints(trainers, placed),
+        pservers=_endpoints(pservers, placed),
+        trainer_count=len(trainers),
+        pserver_count=len(pservers),
+        distribute=launch.distribute,
+        uses_gpus=launch.uses_gpus,
+        gpus=list(place.gpus),
+        env=dict(launch.env),
+        account=here.account,
+        search_path=list(here.search_path),
+        tree=tree,
+        # Without mounts of its own a task sees the tree itself, whose files are read-only.
+        mount=str(here.folder / "mount") if here.mounts or tree is None else tree,
+        work=folder.work,
+        home=folder.home,
+        temporary=folder.temporary,
+        output=str(results / paths.rank_folder(task.role, task.index)),
+        log_file=str(results / paths.log_file(task.name)),
+        log_folder=str(results / paths.log_folder(task.name)),
+        cpus=place.resources.cpus,
+        cpu_limit=False,  # weights share the CPUs; idle ones may be used by whoever is there
+        memory_bytes=place.resources.memory_bytes,
+        pids_limit=here.pids_limit,
+        grace_seconds=here.grace_seconds,
+        wake=str(here.wake),
+    )
+
+
+def _endpoints(tasks: Sequence[TaskLaunch], placed: dict[str, TaskPlacement]) -> list[str]:
+    places = [placed[task.name] for task in tasks]
+    return [f"{place.address or _LOOPBACK}:{place.ports[0]}" for place in places if place.ports]

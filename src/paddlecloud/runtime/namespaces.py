@@ -1,0 +1,204 @@
+"""Linux calls that Python has no names for, and what of them this machine allows.
+
+A task gets its own PID, mount and IPC namespaces. A plain user gets them inside a user namespace that maps only that
+user; there, CAP_DAC_OVERRIDE lets the task write into its private working directory, whose files are read-only below.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from typing import Callable
+
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWIPC = 0x08000000
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWPID = 0x20000000
+
+_MS_RDONLY = 1
+_MS_REMOUNT = 32
+_MS_BIND = 4096
+_MS_REC = 16384
+_MS_PRIVATE = 1 << 18
+# What statvfs says of a mount, and the flag that keeps it so: a user namespace may not drop any of them.
+_KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_RAISE = 2
+_CAP_DAC_OVERRIDE = 1
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Which namespaces a task gets. `user`: they are made inside a user namespace; `overlay`: overlayfs works too."""
+
+    user: bool = False
+    pid: bool = False
+    mount: bool = False
+    ipc: bool = False
+    overlay: bool = False
+
+    def __str__(self) -> str:
+        names = [name for name, here in (("PID", self.pid), ("mount", self.mount), ("IPC", self.ipc)) if here]
+        if not names:
+            return "no namespaces"
+        inside = " in a user namespace" if self.user else ""
+        overlay = ", overlay working directories" if self.overlay else ""
+        return f"{', '.join(names)} namespaces{inside}{overlay}"
+
+
+def probe(scratch: str) -> Isolation:
+    """The most that this machine allows, found out by trying; `scratch` is a folder on the disk of the tasks."""
+    for wanted in (
+        Isolation(pid=True, mount=True, ipc=True),
+        Isolation(user=True, pid=True, mount=True, ipc=True),
+        Isolation(mount=True, ipc=True),
+        Isolation(user=True, mount=True, ipc=True),
+    ):
+        with_overlay = Isolation(wanted.user, wanted.pid, wanted.mount, wanted.ipc, overlay=True)
+        for candidate in (with_overlay, wanted):
+            if _works(candidate, scratch):
+                return candidate
+    return Isolation()
+
+
+def enter(isolation: Isolation) -> None:
+    """Put this process's next child into new PID and IPC namespaces (and this process into the user's, if needed)."""
+    flags = 0
+    flags |= _CLONE_NEWUSER if isolation.user else 0
+    flags |= _CLONE_NEWPID if isolation.pid else 0
+    flags |= _CLONE_NEWIPC if isolation.ipc else 0
+    if not flags:
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    _unshare(flags)
+    if isolation.user:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def enter_mounts() -> None:
+    """A mount table of this process's own, from which nothing leaks out."""
+    _unshare(_CLONE_NEWNS)
+    _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+def mount_proc() -> None:
+    _mount(b"proc", b"/proc", b"proc", 0, None)
+
+
+def mount_overlay(lower: str, upper: str, work: str, target: str, *, user: bool) -> None:
+    # Through open folders: a path in the options would need escapes, and all of them must fit in one page.
+    fds = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY) for folder in (lower, upper, work)]
+    try:
+        options = "lowerdir=/proc/self/fd/{},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{}".format(*fds)
+        if user:
+            options += ",userxattr"
+        _mount(b"overlay", os.fsencode(target), b"overlay", 0, options.encode())
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def mount_read_only(source: str, target: str) -> None:
+    flags = os.statvfs(source).f_flag
+    kept = sum(keep for said, keep in _KEPT_FLAGS.items() if flags & said)
+    _mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND, None)
+    _mount(b"none", os.fsencode(target), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
+
+
+def become_subreaper() -> None:
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def signal_on_parent_death(number: int) -> None:
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def name_process(name: str) -> None:
+    _prctl(_PR_SET_NAME, ctypes.cast(ctypes.create_string_buffer(name.encode()[:15]), ctypes.c_void_p).value or 0)
+
+
+def keep_write_access() -> None:
+    """Let CAP_DAC_OVERRIDE survive the next exec. In a user namespace of one user it reaches that user's files only."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then their upper halves
+    _check(_libc.capget(header, sets), "capget")
+    sets[2] |= 1 << _CAP_DAC_OVERRIDE
+    _check(_libc.capset(header, sets), "capset")
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE)
+
+
+def _works(isolation: Isolation, scratch: str) -> bool:
+    def outer() -> None:
+        os.setsid()
+        enter(isolation)
+        if not _succeeds(inner):
+            raise OSError("refused inside")
+
+    def inner() -> None:
+        enter_mounts()
+        if isolation.overlay:
+            folders = [os.path.join(scratch, name) for name in ("lower", "upper", "overlay", "work")]
+            mount_overlay(*folders, user=isolation.user)
+            with open(os.path.join(folders[3], "written"), "wb"):
+                pass
+            os.unlink(os.path.join(folders[3], "written"))
+        mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
+        if isolation.pid:
+            mount_proc()
+        os.stat("/proc/self/stat")
+
+    return _succeeds(outer)
+
+
+def _succeeds(act: Callable[[], None]) -> bool:
+    """Whether `act` goes through in a child of its own."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(10)
+            act()
+            code = 0
+        except (OSError, AttributeError):
+            pass
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _unshare(flags: int) -> None:
+    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options: bytes | None) -> None:
+    _check(_libc.mount(source, target, kind, ctypes.c_ulong(flags), options), f"mount {os.fsdecode(target)}")
+
+
+def _prctl(option: int, *arguments: int) -> None:
+    padded = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:4]]
+    _check(_libc.prctl(ctypes.c_int(option), *padded), "prctl")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

@@ -1,0 +1,128 @@
+"""Who is who among processes: a process is its boot, its pid and its start time, and a zombie is dead.
+
+A bare pid may be given to a stranger after a reboot or a long run; signalling one without this check could kill it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from typing import Iterable, NamedTuple
+
+
+@dataclass(frozen=True)
+class Identity:
+    boot: str
+    pid: int
+    start: int  # clock ticks from the boot to its start
+
+    @property
+    def alive(self) -> bool:
+        if self.boot != boot_id():
+            return False
+        found = _stat(self.pid)
+        return found is not None and found.start == self.start and found.state not in "ZX"
+
+
+def own_identity() -> Identity:
+    found = _stat(os.getpid())
+    if found is None:
+        raise OSError("cannot read /proc/self/stat; is /proc mounted?")
+    return Identity(boot=boot_id(), pid=os.getpid(), start=found.start)
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def descendants(root: int) -> list[int]:
+    """Every living process below `root`, as /proc shows it now."""
+    children: dict[int, list[int]] = {}
+    for pid in _pids():
+        found = _stat(pid)
+        if found is not None and found.state not in "ZX":
+            children.setdefault(found.parent, []).append(pid)
+    below: list[int] = []
+    frontier = [root]
+    while frontier:
+        found_children = children.get(frontier.pop(), [])
+        below += found_children
+        frontier += found_children
+    return below
+
+
+def marked(marks: Iterable[str]) -> list[int]:
+    """Every living process whose environment has all of these NAME=value marks (and that we may look at)."""
+    wanted = {os.fsencode(mark) for mark in marks}
+    found = []
+    for pid in _pids():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted <= set(file.read().split(b"\0")):
+                    found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def reap() -> list[tuple[int, int]]:
+    """(pid, wait status) of every child that has ended by now."""
+    ended: list[tuple[int, int]] = []
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended.append((pid, status))
+
+
+def has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def end_all_children() -> None:
+    """Kill and reap everything below this process, a subreaper, until nothing is left.
+
+    A killed parent's children become ours, so each pass sees what the one before it missed.
+    """
+    while has_children():
+        send(descendants(os.getpid()), signal.SIGKILL)
+        signal.sigtimedwait([signal.SIGCHLD], 0.02)
+        reap()
+
+
+class _Stat(NamedTuple):
+    state: str
+    parent: int
+    start: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The command's name is in parentheses and may itself contain spaces and parentheses.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return _Stat(state=fields[0].decode(), parent=int(fields[1]), start=int(fields[19]))
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -1,0 +1,246 @@
+"""The supervisor of one task: starts it once, passes a stop on, ends all of its processes, leaves the exit file.
+
+It is a child of no one who could die before it, and sits outside the groups that it limits, so the exit file appears
+whatever happens to the task or to the server; and only after nothing of the task runs any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+from paddlecloud.runtime import cgroups, namespaces, processes, taskfile, wake
+from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
+from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
+from paddlecloud.runtime.inside import STOPPING, Inside, describe
+from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
+
+_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
+_TAIL_LINES = 20
+_TAIL_BYTES = 4096
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_code == 0
+
+
+def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> None:
+    """Run the task of this folder from its start to its exit file, unless someone has or does already."""
+    folder = TaskFolder(path)
+    lock = folder.lock()
+    if lock is None or not folder.untouched:
+        return
+    # From here on a stop is not missed: SIGTERM waits for us, and the stop file is looked for after `pid` is there.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    namespaces.become_subreaper()
+    namespaces.name_process("paddlecloud-run")
+    leaf = groups.leaf(f"{folder.handle}.{folder.task}")
+    started_at = clock()
+    folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
+    task, outcome, tail = _run(folder, isolation, leaf, lock)
+    ended = Ended(
+        exit_code=outcome.exit_code,
+        signal=outcome.signal,
+        reason=outcome.reason,
+        started_at=started_at,
+        ended_at=clock(),
+        tail="" if outcome.succeeded else tail,
+    )
+    _leave(folder, ended)
+    if task is not None:
+        wake.knock(task.wake)
+
+
+def _run(folder: TaskFolder, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[TaskFile | None, Outcome, str]:
+    try:
+        task = taskfile.read(folder.task_file)
+    except (OSError, TaskFileError) as error:
+        return None, Outcome(reason=f"could not start: {describe(error)}"), ""
+    wake.knock(task.wake)
+    try:
+        log = _Log(task)
+    except OSError as error:
+        return task, Outcome(reason=f"could not start: no log: {describe(error)}"), ""
+    try:
+        outcome = _Supervision(task, folder, isolation, leaf, log, lock).run()
+    except OSError as error:
+        processes.end_all_children()
+        outcome = Outcome(reason=f"could not start: {describe(error)}")
+    if outcome.reason:
+        log.note(outcome.reason)
+    return task, outcome, log.close()
+
+
+class _Supervision:
+    """From the start of the process inside to the end of everything below this one."""
+
+    def __init__(
+        self, task: TaskFile, folder: TaskFolder, isolation: Isolation, leaf: Leaf, log: _Log, lock: int
+    ) -> None:
+        self._task = task
+        self._folder = folder
+        self._isolation = isolation
+        self._leaf = leaf
+        self._log = log
+        self._lock = lock
+        self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
+        self._gave_up = False  # it was killed because its grace time was over
+
+    def run(self) -> Outcome:
+        if self._folder.stopped:
+            return Outcome(reason="stopped before it started")
+        for path in (self._task.output, self._task.log_folder):
+            os.makedirs(path, exist_ok=True)
+        try:
+            self._leaf.create(self._limits)
+            namespaces.enter(self._isolation)
+            words = self._watch(*self._start())
+            out_of_memory = self._leaf.ran_out_of_memory()
+        finally:
+            cgroups.remove(self._leaf.folders)
+        return self._outcome(words, out_of_memory)
+
+    def _start(self) -> tuple[int, int]:
+        reader, writer = os.pipe()
+        inside = Inside(self._task, self._folder, self._isolation, self._leaf, self._limits, self._log.fd, writer)
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            os.close(self._lock)
+            inside.run()
+        os.close(writer)
+        return child, reader
+
+    def _watch(self, child: int, reader: int) -> dict[str, object]:
+        """Wait for the end, which a stop hurries; the last words of the process inside."""
+        deadline: float | None = None
+        ended = False
+        while not ended:
+            found = _next_signal(deadline)
+            if found == signal.SIGTERM and deadline is None:
+                deadline = time.monotonic() + self._task.grace_seconds
+                self._terminate(child)
+            elif found is None:
+                self._gave_up = True
+                self._kill()
+                deadline = time.monotonic() + 1.0  # again, should one have slipped through
+            ended = child in [pid for pid, _ in processes.reap()]
+        self._kill()
+        processes.end_all_children()
+        with open(reader, "rb") as pipe:
+            return _merged(pipe.read())
+
+    def _terminate(self, child: int) -> None:
+        processes.send([child], STOPPING)
+        processes.send([pid for pid in processes.descendants(os.getpid()) if pid != child], signal.SIGTERM)
+
+    def _kill(self) -> None:
+        cgroups.kill(self._leaf.folders)
+        if processes.has_children():
+            processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
+
+    def _outcome(self, words: dict[str, object], out_of_memory: bool) -> Outcome:
+        failed, status = words.get("failed"), words.get("status")
+        if isinstance(failed, str):
+            return Outcome(reason=failed)
+        if not isinstance(status, int):
+            status = int(signal.SIGKILL)
+        outcome = _decode(status)
+        if outcome.succeeded:
+            return outcome
+        return Outcome(outcome.exit_code, outcome.signal, self._reason(outcome, out_of_memory))
+
+    def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
+        if out_of_memory:
+            return f"out of memory: used more than its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
+        if self._gave_up:
+            return f"killed: did not end within {self._task.grace_seconds:g} s of being asked to"
+        if outcome.exit_code == 127:
+            return "exit code 127: command not found"
+        if outcome.exit_code == 126:
+            return "exit code 126: command cannot be executed"
+        return ""
+
+
+class _Log:
+    """The task's log: given to the command as it is, never copied. Attempts follow each other in it."""
+
+    def __init__(self, task: TaskFile) -> None:
+        os.makedirs(os.path.dirname(task.log_file), exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.fd = os.open(task.log_file, flags, 0o644)
+        if task.attempt > 1:
+            self._line(f"--- attempt {task.attempt} ---")
+        self._start = os.fstat(self.fd).st_size
+
+    def note(self, text: str) -> None:
+        self._line(f"paddlecloud: {text}")
+
+    def close(self) -> str:
+        """Make the log durable; its last lines of this attempt."""
+        try:
+            os.fsync(self.fd)
+            size = os.fstat(self.fd).st_size
+            start = max(self._start, size - _TAIL_BYTES)
+            text = os.pread(self.fd, _TAIL_BYTES, start).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(self.fd)
+        return "\n".join(text.splitlines()[-_TAIL_LINES:])
+
+    def _line(self, text: str) -> None:
+        try:
+            size = os.fstat(self.fd).st_size
+            glued = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"
+            os.write(self.fd, (("\n" if glued else "") + text + "\n").encode("utf-8", "replace"))
+        except OSError:
+            return  # the disk is full; the exit file still says it
+
+
+def _next_signal(deadline: float | None) -> int | None:
+    """The next signal for us, or None once the deadline has passed."""
+    if deadline is None:
+        return signal.sigwaitinfo(_SIGNALS).si_signo
+    found = signal.sigtimedwait(_SIGNALS, max(0.0, deadline - time.monotonic()))
+    return None if found is None else found.si_signo
+
+
+def _decode(status: int) -> Outcome:
+    if os.WIFSIGNALED(status):
+        return Outcome(signal=os.WTERMSIG(status))
+    return Outcome(exit_code=os.WEXITSTATUS(status))
+
+
+def _merged(lines: bytes) -> dict[str, object]:
+    merged: dict[str, object] = {}
+    for line in lines.splitlines():
+        merged.update(json.loads(line))
+    return merged
+
+
+def _leave(folder: TaskFolder, ended: Ended) -> None:
+    """Write the exit file; on a full disk keep trying, since without it the outcome would be lost."""
+    while True:
+        try:
+            return folder.write_ended(ended)
+        except FileNotFoundError:
+            return None  # the folder was removed: no one wants to know
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            time.sleep(1.0)

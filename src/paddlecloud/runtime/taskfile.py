@@ -1,0 +1,106 @@
+"""The task file: all that a task is told, as one JSON file, read strictly so that a half-understood task never runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Callable
+
+FORMAT = 1
+
+
+class TaskFileError(Exception):
+    """The file cannot be understood; the message names it and the field."""
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    handle: str
+    job: str
+    job_name: str
+    user: str
+    attempt: int
+    task: str
+    role: str
+    index: int
+    rank: int  # PADDLE_TRAINER_ID: its place among the trainers, or among the pservers
+    command: str
+    address: str
+    port: int | None
+    trainers: list[str]  # every trainer's endpoint, by rank
+    pservers: list[str]
+    trainer_count: int
+    pserver_count: int
+    distribute: str | None
+    uses_gpus: bool
+    gpus: list[int]
+    env: dict[str, str]  # the user's own, on top of the contract
+    account: str
+    search_path: list[str]  # PATH, its first entry the folder in which `python` is the configured one
+    tree: str | None
+    mount: str
+    work: str
+    home: str
+    temporary: str
+    output: str
+    log_file: str
+    log_folder: str
+    cpus: float
+    cpu_limit: bool
+    memory_bytes: int
+    pids_limit: int
+    grace_seconds: float
+    wake: str  # the folder of the socket to knock at
+    format: int = FORMAT
+
+
+def encode(task: TaskFile) -> bytes:
+    return json.dumps(dataclasses.asdict(task), indent=1, sort_keys=True).encode()
+
+
+def decode(text: bytes, where: str = "task file") -> TaskFile:
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise TaskFileError(f"{where} is not JSON: {error}") from None
+    if not isinstance(plain, dict):
+        raise TaskFileError(f"{where} is not a JSON object")
+    if plain.get("format") != FORMAT:
+        raise TaskFileError(f"{where} has format {plain.get('format')!r}; this runtime reads format {FORMAT}")
+    _check_fields(plain, where)
+    return TaskFile(**plain)
+
+
+def read(path: str) -> TaskFile:
+    with open(path, "rb") as file:
+        return decode(file.read(), path)
+
+
+def _check_fields(plain: dict[str, Any], where: str) -> None:
+    fields = {field.name: str(field.type) for field in dataclasses.fields(TaskFile)}
+    for name in plain:
+        if name not in fields:
+            raise TaskFileError(f"{where}: {name!r} is not a known field")
+    for name, kind in fields.items():
+        if name not in plain:
+            raise TaskFileError(f"{where}: {name!r} is missing")
+        if not _KINDS[kind](plain[name]):
+            raise TaskFileError(f"{where}: {name!r} must be {kind}, not {plain[name]!r}")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "str | None": lambda value: value is None or isinstance(value, str),
+    "int": _is_int,
+    "int | None": lambda value: value is None or _is_int(value),
+    "float": lambda value: _is_int(value) or isinstance(value, float),
+    "bool": lambda value: isinstance(value, bool),
+    "list[str]": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "list[int]": lambda value: isinstance(value, list) and all(_is_int(item) for item in value),
+    "dict[str, str]": lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
+}

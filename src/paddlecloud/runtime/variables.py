@@ -1,0 +1,124 @@
+"""The environment contract as one table: name, who gets it, meaning, value. The reference page is made from it.
+
+A task's environment is built from this table and the job's own variables alone, never from the server's, so that
+neither secrets nor a virtual environment of the server reach a task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from paddlecloud.runtime.taskfile import TaskFile
+
+HANDLE = "PADDLECLOUD_HANDLE"
+TASK = "PADDLECLOUD_TASK"
+
+EVERY = "every task"
+PSERVER_JOBS = "every task of a job with pservers"
+DISTRIBUTED_JOBS = "every task of a distributed job"
+CPU_JOBS = "every task of a CPU job"
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    who: str
+    meaning: str
+    value: Callable[[TaskFile], "str | None"]  # None: not set for this task
+
+
+def environment(task: TaskFile) -> dict[str, str]:
+    """All variables of a task: the contract, then the user's own, then the marks that its processes are found by."""
+    contract = {variable.name: variable.value(task) for variable in VARIABLES}
+    set_ones = {name: value for name, value in contract.items() if value is not None}
+    return {**set_ones, **task.env, HANDLE: task.handle, TASK: task.task}
+
+
+def _flag(value: bool) -> str:
+    return "1" if value else "0"
+
+
+def _endpoint(task: TaskFile) -> str | None:
+    return None if task.port is None else f"{task.address}:{task.port}"
+
+
+def _is_local(task: TaskFile) -> str:
+    return _flag(task.trainer_count == 1 and task.pserver_count == 0)
+
+
+def _always(value: str) -> Callable[[TaskFile], "str | None"]:
+    return lambda _: value
+
+
+VARIABLES: tuple[Variable, ...] = (
+    Variable("POD_IP", EVERY, "address of this task", lambda task: task.address),
+    Variable(
+        "PADDLE_TRAINER_ID",
+        EVERY,
+        "number of this trainer, from 0 to PADDLE_TRAINERS_NUM - 1; for a pserver its own number",
+        lambda task: str(task.rank),
+    ),
+    Variable("PADDLE_TRAINERS_NUM", EVERY, "number of trainers", lambda task: str(task.trainer_count)),
+    Variable("PADDLE_USE_CUDA", EVERY, "1 for a GPU job, 0 for a CPU job", lambda task: _flag(task.uses_gpus)),
+    Variable("PADDLE_IS_LOCAL", EVERY, "1 for one trainer alone, 0 when distributed", _is_local),
+    Variable("DISTRIBUTE_JOB_TYPE", DISTRIBUTED_JOBS, "PSERVER or NCCL2", lambda task: task.distribute),
+    Variable(
+        "PADDLE_PSERVERS_IP_PORT_LIST",
+        PSERVER_JOBS,
+        "address:port of every pserver, joined by commas",
+        lambda task: ",".join(task.pservers) or None,
+    ),
+    Variable(
+        "PADDLE_TRAINER_ENDPOINTS",
+        EVERY,
+        "address:port of every trainer, joined by commas, by trainer number",
+        lambda task: ",".join(task.trainers) or None,
+    ),
+    Variable("PADDLE_CURRENT_ENDPOINT", EVERY, "address:port of this task", _endpoint),
+    Variable(
+        "TRAINING_ROLE",
+        EVERY,
+        "PSERVER or TRAINER",
+        lambda task: "PSERVER" if task.role == "pserver" else "TRAINER",
+    ),
+    Variable("OUTPUT_PATH", EVERY, "folder of this task whose content is in the results", lambda task: task.output),
+    Variable("LOCAL_LOG_PATH", EVERY, "folder for further logs, in the results too", lambda task: task.log_folder),
+    Variable("LOCAL_MOUNT_PATH", EVERY, "the job's files, read-only, shared by its tasks", lambda task: task.mount),
+    Variable("JOB_ID", EVERY, "id of the job", lambda task: task.job),
+    Variable(
+        "PADDLE_PORT",
+        EVERY,
+        "port that this task may listen on",
+        lambda task: None if task.port is None else str(task.port),
+    ),
+    Variable(
+        "PADDLE_DISTRI_BACKEND",
+        CPU_JOBS,
+        "gloo: PaddlePaddle 3 does not choose it by itself on CPUs",
+        lambda task: None if task.uses_gpus else "gloo",
+    ),
+    Variable(
+        "CUDA_VISIBLE_DEVICES",
+        EVERY,
+        "numbers of the GPUs that belong to this task; empty on CPUs",
+        lambda task: ",".join(str(gpu) for gpu in task.gpus),
+    ),
+    Variable("OMP_NUM_THREADS", EVERY, "1: PaddlePaddle is slower with more on shared cores", _always("1")),
+    Variable("PYTHONUNBUFFERED", EVERY, "1: output reaches the log at once", _always("1")),
+    Variable("HOME", EVERY, "an empty private folder, removed after the job", lambda task: task.home),
+    Variable("TMPDIR", EVERY, "an empty private folder, removed after the job", lambda task: task.temporary),
+    Variable(
+        "PATH",
+        EVERY,
+        "where commands are found; `python` and `python3` are the configured interpreter",
+        lambda task: ":".join(task.search_path),
+    ),
+    Variable("PWD", EVERY, "the working directory: a private copy of the job's files", lambda task: task.work),
+    Variable("USER", EVERY, "account that the task runs as", lambda task: task.account),
+    Variable("LOGNAME", EVERY, "the same as USER", lambda task: task.account),
+    Variable("SHELL", EVERY, "/bin/sh", _always("/bin/sh")),
+    Variable("LANG", EVERY, "C.UTF-8", _always("C.UTF-8")),
+    Variable(HANDLE, EVERY, "name of this attempt of the job; cannot be overridden", lambda task: task.handle),
+    Variable(TASK, EVERY, "name of this task, such as trainer-0; cannot be overridden", lambda task: task.task),
+)

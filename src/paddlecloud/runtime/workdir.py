@@ -1,0 +1,70 @@
+"""A task's working directory: the job's tree, private and writable, made without copying large files.
+
+The tree is shared by all jobs that were submitted with the same content, so nothing that a task does may change it:
+an overlay above it where the machine allows, else copies of small files and read-only links to large ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from paddlecloud.runtime import namespaces
+from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.taskfile import TaskFile
+
+_SMALL_BYTES = 1 << 20
+_COPY_BYTES = 256 << 20  # of small files in all; what comes after is linked
+
+
+def lay_out(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
+    """Fill the working directory, and put the tree at LOCAL_MOUNT_PATH; called inside the task's namespaces."""
+    if task.tree is not None and not (isolation.overlay and _overlaid(task.tree, folder, isolation)):
+        _Copy().tree(task.tree, folder.work)
+    if isolation.mount and task.mount != task.tree:
+        namespaces.mount_read_only(task.tree or task.mount, task.mount)
+
+
+def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
+    try:
+        namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=isolation.user)
+    except OSError:
+        return False  # the tree's file system cannot lie below an overlay, as some network ones
+    return True
+
+
+class _Copy:
+    def __init__(self) -> None:
+        self._left = _COPY_BYTES
+
+    def tree(self, source: str, target: str) -> None:
+        with os.scandir(source) as entries:
+            for entry in entries:
+                self._entry(entry, os.path.join(target, entry.name))
+
+    def _entry(self, entry: os.DirEntry[str], target: str) -> None:
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), target)
+        elif entry.is_dir(follow_symlinks=False):
+            os.mkdir(target, 0o755)
+            self.tree(entry.path, target)
+        else:
+            self._file(entry, target)
+
+    def _file(self, entry: os.DirEntry[str], target: str) -> None:
+        found = entry.stat(follow_symlinks=False)
+        if found.st_size > min(_SMALL_BYTES, self._left):
+            _link(entry.path, target)
+            return
+        self._left -= found.st_size
+        shutil.copyfile(entry.path, target)
+        os.chmod(target, (found.st_mode & 0o777) | 0o200)
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        os.symlink(source, target)  # on another disk, or a disk without hard links
