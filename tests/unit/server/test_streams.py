@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from paddlecloud.model.user import Scope
 from paddlecloud.server.streams import PIECE_BYTES, whole_characters
 from tests.unit.server.running import Running
 from tests.waiting import wait_until
@@ -84,14 +85,17 @@ def test_a_followed_job_tells_each_move_as_it_happens_and_the_stream_ends_with_i
 
 
 def test_a_move_reaches_a_follower_at_once_and_not_at_the_next_look(server: Running) -> None:
-    job = server.run()
-    follower = Follower(server, f"/v1/jobs/{job}/events")
-    follower.wait(3)
-    began = time.monotonic()
-    server.ask("POST", f"/v1/jobs/{job}/kill")
-    follower.wait(4)
-    assert time.monotonic() - began < 0.7
-    follower.close()
+    times = []
+    for _ in range(5):  # of which a busy machine may delay some
+        job = server.run()
+        follower = Follower(server, f"/v1/jobs/{job}/events")
+        follower.wait(3)
+        began = time.monotonic()
+        server.ask("POST", f"/v1/jobs/{job}/kill")
+        follower.wait(4)
+        times.append(time.monotonic() - began)
+        follower.wait_for_end()
+    assert min(times) < 0.4
 
 
 def test_a_stream_of_events_goes_on_after_the_last_one_seen(server: Running) -> None:
@@ -203,6 +207,17 @@ def test_a_tail_begins_with_the_last_lines(server: Running, tail: int, text: str
     server.finish(job)
 
 
+def test_since_takes_a_length_or_a_moment_and_refuses_what_is_neither(server: Running) -> None:
+    job = server.run()
+    server.say(job, "trainer-0", b"just now\n")
+    for since in ("10m", "00:10:00", "2020-01-01T00:00:00Z", "2020-01-01", "999999999d", "0001-01-01"):
+        assert text_of(read(server, f"/v1/jobs/{job}/logs?follow=0&since={since}")) == "just now\n"
+    assert text_of(read(server, f"/v1/jobs/{job}/logs?follow=0&since=2999-01-01T00:00:00Z")) == ""
+    answer = server.ask("GET", f"/v1/jobs/{job}/logs?since=yesterday")
+    assert (answer.status, answer.json()["field"]) == (422, "since")
+    server.finish(job)
+
+
 def test_one_tasks_log_is_asked_for_by_its_name_and_an_unknown_one_is_answered_with_the_known(server: Running) -> None:
     job = server.run(count=2)
     server.say(job, "trainer-0", b"zero\n")
@@ -224,6 +239,24 @@ def test_a_log_that_is_a_link_to_elsewhere_is_not_followed(server: Running) -> N
     assert text_of(read(server, f"/v1/jobs/{job}/logs?follow=0")) == ""
     assert server.ask("GET", f"/v1/jobs/{job}/tasks/trainer-0/log").status == 404
     server.finish(job)
+
+
+def test_a_stream_ends_soon_after_its_token_is_revoked(server: Running) -> None:
+    job = server.run()
+    token = server.token("ann", Scope.READ)
+    follower = Follower(server, f"/v1/jobs/{job}/logs", token=token)
+    other = Follower(server, f"/v1/jobs/{job}/logs")
+    server.users.revoke_token(server.users.tokens("ann")[-1].id, "ann")
+
+    def ended() -> bool:
+        server.say(job, "trainer-0", b"secret\n")
+        return follower.ended
+
+    wait_until(ended, "the stream ends")
+    assert follower.events[-1][0] == "log"
+    assert not other.ended
+    server.finish(job)
+    other.wait_for_end()
 
 
 def test_followers_hold_no_threads(server: Running) -> None:

@@ -1,3 +1,5 @@
+"""The server's side of bytes: limits, pages, and logs of any length in little memory."""
+
 from __future__ import annotations
 
 import hashlib

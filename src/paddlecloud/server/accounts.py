@@ -1,0 +1,142 @@
+"""What may be done with users, their keys, tokens and quotas, and by whom.
+
+Nobody gets more than they came with: a token cannot make a stronger one, nor a key or a password for a user whose
+power it does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from paddlecloud.model import signature
+from paddlecloud.model.errors import ForbiddenError, InvalidError
+from paddlecloud.model.user import AccessKey, Role, Scope, Token, User
+from paddlecloud.model.views import (
+    KeyRequest,
+    LoginRequest,
+    NewKey,
+    NewToken,
+    QuotaUse,
+    TokenRequest,
+    UserChange,
+    UserRequest,
+)
+from paddlecloud.server.auth import Identity
+from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.users import Users
+
+_LOGIN_SECONDS = 30 * 86400
+_MOST_SECONDS = 10 * 365 * 86400
+_PASSWORD_CHARACTERS = 8
+
+
+class Accounts:
+    def __init__(self, *, users: Users, jobs: Jobs, clock: Callable[[], datetime]) -> None:
+        self._users = users
+        self._jobs = jobs
+        self._clock = clock
+
+    def login(self, request: LoginRequest) -> NewToken:
+        """A token that may do all its user may, for a password."""
+        expires_at = self._expiry(request.expires_in_seconds or _LOGIN_SECONDS)
+        user = self._users.check_password(request.name, request.password)
+        scope = Scope.ADMIN if user.role is Role.ADMIN else Scope.WRITE
+        token, secret = self._users.add_token(user.name, "login", scope, expires_at, self._clock())
+        return NewToken(token=token, secret=secret)
+
+    def recheck(self, authorization: str) -> None:
+        """Raise if what a request identified itself with has been revoked since."""
+        scheme, _, secret = authorization.strip().partition(" ")
+        if scheme.lower() == "bearer":
+            self._users.token(secret.strip(), self._clock())
+        else:
+            self._users.key_secret(signature.parse_authorization(authorization).ak)
+
+    def users(self) -> list[User]:
+        return self._users.list()
+
+    def get(self, identity: Identity, name: str) -> User:
+        self._require_self_or_admin(identity, name)
+        return self._users.get(name)
+
+    def add(self, request: UserRequest) -> User:
+        if request.password is not None:
+            _check_password(request.password)
+        return self._users.add(request.name, request.role, request.password, self._clock())
+
+    def change(self, identity: Identity, name: str, change: UserChange) -> User:
+        """Change a user. Their password they may change themselves, the rest is for an admin."""
+        self._require_self_or_admin(identity, name)
+        more_than_a_password = (change.disabled, change.role, change.quota) != (None, None, None)
+        if more_than_a_password and not identity.admin:
+            raise ForbiddenError(f"{identity.user.name} may change only their own password: the rest is for an admin")
+        if change.password is not None:
+            _require_power_of(identity, self._users.get(name))
+            _check_password(change.password)
+        return self._apply(name, change)
+
+    def keys(self, identity: Identity, user: str | None) -> list[AccessKey]:
+        name = user or identity.user.name
+        self._require_self_or_admin(identity, name)
+        return self._users.keys(name)
+
+    def add_key(self, identity: Identity, request: KeyRequest) -> NewKey:
+        name = request.user or identity.user.name
+        self._require_self_or_admin(identity, name)
+        _require_power_of(identity, self._users.get(name))
+        key, sk = self._users.add_key(name, self._clock())
+        return NewKey(key=key, sk=sk)
+
+    def revoke_key(self, identity: Identity, ak: str) -> None:
+        self._users.revoke_key(ak, None if identity.admin else identity.user.name)
+
+    def tokens(self, identity: Identity) -> list[Token]:
+        return self._users.tokens(identity.user.name)
+
+    def add_token(self, identity: Identity, request: TokenRequest) -> NewToken:
+        if not identity.scope.allows(request.scope):
+            raise ForbiddenError(
+                f"a token of scope {identity.scope.value} cannot make one of scope {request.scope.value}"
+            )
+        expires_at = None if request.expires_in_seconds is None else self._expiry(request.expires_in_seconds)
+        user, now = identity.user.name, self._clock()
+        token, secret = self._users.add_token(user, request.name, request.scope, expires_at, now)
+        return NewToken(token=token, secret=secret)
+
+    def revoke_token(self, identity: Identity, token_id: str) -> None:
+        self._users.revoke_token(token_id, None if identity.admin else identity.user.name)
+
+    def quota(self, identity: Identity, name: str | None) -> QuotaUse:
+        user = self.get(identity, name or identity.user.name)
+        return QuotaUse(user=user.name, quota=user.quota, running_jobs=self._jobs.running(user.name))
+
+    def _apply(self, name: str, change: UserChange) -> User:
+        if change.quota is not None:
+            self._users.set_quota(name, change.quota)
+        if change.role is not None:
+            self._users.set_role(name, change.role)
+        if change.password is not None:
+            self._users.set_password(name, change.password)
+        if change.disabled is not None:
+            self._users.set_disabled(name, change.disabled)
+        return self._users.get(name)
+
+    def _require_self_or_admin(self, identity: Identity, name: str) -> None:
+        if name != identity.user.name and not identity.admin:
+            raise ForbiddenError(f"{identity.user.name} may not see or change user {name}: it takes an admin")
+
+    def _expiry(self, seconds: int) -> datetime:
+        if not 0 < seconds <= _MOST_SECONDS:
+            raise InvalidError(f"expires_in_seconds must be from 1 to {_MOST_SECONDS}", field="expires_in_seconds")
+        return self._clock() + timedelta(seconds=seconds)
+
+
+def _require_power_of(identity: Identity, user: User) -> None:
+    """A key or a password has all the power of its user, so who makes one must have it already."""
+    identity.need(Scope.ADMIN if user.role is Role.ADMIN else Scope.WRITE)
+
+
+def _check_password(password: str) -> None:
+    if len(password) < _PASSWORD_CHARACTERS:
+        raise InvalidError(f"a password needs {_PASSWORD_CHARACTERS} characters or more", field="password")

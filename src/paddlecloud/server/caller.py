@@ -1,0 +1,115 @@
+"""Who calls, and the body they sent: read within a limit and compared with what was signed before anything acts.
+
+A body that is cut in the middle ends the request here, so it changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from paddlecloud.model.errors import InvalidError, TooLargeError, UnauthenticatedError
+from paddlecloud.model.tree import CHUNK_BYTES
+from paddlecloud.model.units import format_size
+from paddlecloud.model.user import Scope
+from paddlecloud.model.wire import nearest
+from paddlecloud.server.auth import Identity
+from paddlecloud.server.services import Services
+
+JSON_BYTES = 1024 * 1024
+MANIFEST_BYTES = 64 * 1024 * 1024
+PACK_BYTES = 16 * 1024 * 1024
+
+_LARGE_BYTES = 64 * 1024
+_READS = ("GET", "HEAD")
+
+
+async def services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse a parameter that the route does not have: a misspelt filter must not list everything."""
+    route = request.scope["route"]
+    known = [field.alias for field in route.dependant.query_params] if isinstance(route, APIRoute) else []
+    for name in request.query_params:
+        if name not in known:
+            hint = nearest(name, known) if known else "; this address takes none"
+            raise InvalidError(f"{name} is not a known parameter{hint}", field=name)
+
+
+async def identify(request: Request, services: Annotated[Services, Depends(services)]) -> Identity:
+    """Who calls; their token's scope must allow what the method does."""
+    raw_path = request.scope.get("raw_path") or request.url.path.encode()
+    identity = await run_in_threadpool(
+        services.authenticator.identify,
+        request.method,
+        raw_path.decode("latin-1"),
+        request.scope["query_string"].decode("latin-1"),
+        request.headers,
+    )
+    request.state.user = identity.user.name
+    identity.need(Scope.READ if request.method in _READS else Scope.WRITE)
+    return identity
+
+
+async def identify_admin(identity: Annotated[Identity, Depends(identify)]) -> Identity:
+    identity.need_admin()
+    return identity
+
+
+async def recheck(request: Request, services: Annotated[Services, Depends(services)]) -> Callable[[], None]:
+    """What raises once the caller's key or token has been revoked, for answers that take long."""
+    return partial(services.accounts.recheck, request.headers.get("authorization", ""))
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, if it is not above `limit`; what Content-Length claims is believed only when it is too much."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(int(declared), limit)
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise _too_large(len(body), limit)
+    return bytes(body)
+
+
+def _signed(limit: int) -> Callable[[Request, Identity], Awaitable[bytes]]:
+    async def read(request: Request, identity: Annotated[Identity, Depends(identify)]) -> bytes:
+        body = await read_body(request, limit)
+        if identity.body_hash is not None:
+            # A large body takes long enough to hash that others would wait for it.
+            found = await run_in_threadpool(_hash, body) if len(body) > _LARGE_BYTES else _hash(body)
+            if not hmac.compare_digest(found, identity.body_hash):
+                raise UnauthenticatedError("the body is not the one that was signed: it was changed on its way")
+        return body
+
+    return read
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _too_large(size: int, limit: int) -> TooLargeError:
+    return TooLargeError(f"the body has {format_size(size)} or more; {format_size(limit)} is the most here")
+
+
+Called = Annotated[Services, Depends(services)]
+Caller = Annotated[Identity, Depends(identify)]
+Recheck = Annotated[Callable[[], None], Depends(recheck)]
+Admin = Annotated[Identity, Depends(identify_admin)]
+JsonBody = Annotated[bytes, Depends(_signed(JSON_BYTES))]
+ManifestBody = Annotated[bytes, Depends(_signed(MANIFEST_BYTES))]
+ChunkBody = Annotated[bytes, Depends(_signed(CHUNK_BYTES))]
+PackBody = Annotated[bytes, Depends(_signed(PACK_BYTES))]

@@ -1,0 +1,52 @@
+"""The clusters that jobs may name: what the config says of them and what their backends have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paddlecloud.backends.base import Backend
+from paddlecloud.model.errors import InvalidError, UnreachableError
+from paddlecloud.model.job import Resources
+from paddlecloud.model.views import Cluster
+from paddlecloud.scheduler.plan import Snapshot, free
+from paddlecloud.server.config import DEFAULT_CLUSTER, FREE, Settings
+from paddlecloud.server.submission import Offer
+
+
+class Clusters:
+    def __init__(self, settings: Settings, backends: Mapping[str, Backend]) -> None:
+        self._settings = settings
+        self._backends = backends
+
+    def offers(self, name: str) -> list[Offer]:
+        """The clusters that a job naming `name` may go to, in the order to try."""
+        names = self._settings.default_clusters if name == DEFAULT_CLUSTER else (name,)
+        for named in names:
+            if named not in self._settings.clusters:
+                known = ", ".join([DEFAULT_CLUSTER, *self._settings.clusters])
+                raise InvalidError(
+                    f"cluster {named!r} is not configured on this server; it has {known}", field="cluster"
+                )
+        return [
+            Offer(name=named, free_policy=self._settings.clusters[named].policy == FREE, capacity=self._capacity(named))
+            for named in names
+        ]
+
+    def list(self, snapshot: Snapshot) -> list[Cluster]:
+        return [
+            Cluster(
+                name=name,
+                backend=cluster.backend,
+                policy=cluster.policy,
+                default=name in self._settings.default_clusters,
+                capacity=snapshot.clusters.get(name),
+                free=free(snapshot, name) if name in snapshot.clusters else None,
+            )
+            for name, cluster in self._settings.clusters.items()
+        ]
+
+    def _capacity(self, name: str) -> Resources | None:
+        try:
+            return self._backends[name].capacity()
+        except UnreachableError:
+            return None

@@ -1,0 +1,139 @@
+"""The data folder: one owner, one server, and the files by which a client on the same machine finds that server.
+
+It holds keys and everybody's files, so it is refused when another user could have prepared it; a lock that dies with
+its process keeps a second server out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.wire import builtins
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """Every path in a data folder."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "paddlecloud.db"
+
+    @property
+    def key(self) -> Path:
+        return self.root / "key"
+
+    @property
+    def files(self) -> Path:
+        return self.root / "files"
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results"
+
+    @property
+    def tasks(self) -> Path:
+        return self.root / "tasks"
+
+    @property
+    def marks(self) -> Path:
+        return self.root / "marks"
+
+    @property
+    def server(self) -> Path:
+        """Says where the server is while it runs."""
+        return self.root / "server.json"
+
+    @property
+    def embedded(self) -> Path:
+        """The access key of an embedded server's own user."""
+        return self.root / "embedded.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+
+@contextmanager
+def hold(root: Path) -> Iterator[DataFolder]:
+    """The data folder, made if need be, for this process alone."""
+    _prepare(root)
+    folder = DataFolder(root)
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        _take(lock, root)
+        yield folder
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def announced(folder: DataFolder, *, url: str, started_at: datetime, version: str) -> Iterator[None]:
+    """Tell clients on this machine where the server is, for as long as it is there."""
+    write_private(folder.server, {"url": url, "pid": os.getpid(), "started_at": started_at, "version": version})
+    try:
+        yield
+    finally:
+        folder.server.unlink(missing_ok=True)
+
+
+def write_private(path: Path, values: Mapping[str, object]) -> None:
+    """Write a JSON file that its owner alone can read, whole or not at all."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(handle, "w", encoding="utf-8") as file:
+        json.dump(builtins(values), file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def read_private(path: Path) -> dict[str, object]:
+    """What `write_private` wrote; nothing where there is no such file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _prepare(root: Path) -> None:
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = root.stat()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make the data folder {root}: {error.strerror}; name another by server.data or PADDLECLOUD_DATA"
+        ) from None
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"the data folder {root} belongs to user id {found.st_uid}, not to you ({os.geteuid()}): "
+            "name one of your own by server.data or PADDLECLOUD_DATA"
+        )
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        root.chmod(0o700)
+
+
+def _take(lock: int, root: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+        raise ConfigError(
+            f"a server (pid {holder}) uses the data folder {root} already: "
+            "talk to that one, stop it, or name another folder by PADDLECLOUD_DATA"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

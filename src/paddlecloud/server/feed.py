@@ -1,0 +1,65 @@
+"""The newest events, read once for all who follow: a change costs one query, however many are waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from itertools import takewhile
+
+from starlette.concurrency import run_in_threadpool
+
+from paddlecloud.model.job import Moved
+from paddlecloud.server.changes import Changes, wait
+from paddlecloud.store.jobs import Jobs
+
+log = logging.getLogger(__name__)
+
+_KEPT = 10_000
+_AT_ONCE = 500
+_LOOK_SECONDS = 1.0  # in case a change rang no bell
+
+
+class Feed:
+    """Belongs to the event loop: `run` alone changes it, so between two awaits a follower sees one moment."""
+
+    def __init__(self, jobs: Jobs, changes: Changes, *, kept: int = _KEPT) -> None:
+        self._jobs = jobs
+        self._changes = changes
+        self._recent: deque[Moved] = deque(maxlen=kept)
+        self._turn = asyncio.Event()
+        self._forgotten = self.last = jobs.last_event()
+
+    def turn(self) -> asyncio.Event:
+        """Set when there is something new, and when the server ends."""
+        return self._turn
+
+    def after(self, seq: int) -> list[Moved] | None:
+        """What happened after event number `seq`; None: that is too long ago to be known here."""
+        if seq < self._forgotten:
+            return None
+        return list(takewhile(lambda move: move.seq > seq, reversed(self._recent)))[::-1]
+
+    async def run(self) -> None:
+        """Read what is new whenever something changes, as long as the server runs."""
+        while not self._changes.closed:
+            changed = self._changes.turn()
+            try:
+                await self._read()
+            except Exception:
+                log.exception("events could not be read; the next try follows in %g s", _LOOK_SECONDS)
+            await wait(changed, _LOOK_SECONDS)
+        self._wake()
+
+    async def _read(self) -> None:
+        while moves := await run_in_threadpool(self._jobs.events, after=self.last, user=None, limit=_AT_ONCE):
+            for move in moves:
+                if len(self._recent) == self._recent.maxlen:
+                    self._forgotten = self._recent[0].seq
+                self._recent.append(move)
+            self.last = moves[-1].seq
+            self._wake()
+
+    def _wake(self) -> None:
+        turn, self._turn = self._turn, asyncio.Event()
+        turn.set()

@@ -1,0 +1,109 @@
+"""The port: taken before anything else is done, announced when it answers, and given back within two seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.server.changes import Changes
+from paddlecloud.server.config import DEFAULT_PORT, ServerSettings
+
+_SHUTDOWN_SECONDS = 1
+_KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
+_BACKLOG = 2048
+
+
+class Server(uvicorn.Server):
+    """Says when it listens, and ends every stream as soon as it is asked to end."""
+
+    def __init__(self, app: FastAPI, *, on_start: Callable[[], None] = lambda: None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
+        self._changes: Changes = app.state.services.changes
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._changes.close()
+        super().handle_exit(sig, frame)
+
+
+@contextlib.contextmanager
+def listen(server: ServerSettings, *, embedded: bool) -> Iterator[socket.socket]:
+    """The socket to serve from. It listens before anything else is done, so that a taken port changes nothing."""
+    try:
+        listening = _listen(server.host, server.port)
+    except OSError as error:
+        if not (embedded and server.port == DEFAULT_PORT and error.errno == errno.EADDRINUSE):
+            raise _cannot_listen(server, error) from None
+        listening = _listen(server.host, 0)
+    with listening:
+        yield listening
+
+
+def address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextlib.contextmanager
+def quiet_signals() -> Iterator[None]:
+    """uvicorn raises the signals that ended it once more; by then they have done their work."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+        0
+    ]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _cannot_listen(server: ServerSettings, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(
+            f"port {server.port} on {server.host} is taken by another program: end that one, or set server.port to "
+            "another (0 takes a free one)",
+            field="server.port",
+        )
+    return ConfigError(
+        f"cannot listen on {server.host} port {server.port}: {error.strerror}; change server.host or server.port",
+        field="server.host",
+    )

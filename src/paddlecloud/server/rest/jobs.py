@@ -1,0 +1,165 @@
+"""Routes about jobs: submit, get, list, kill, and what they say while they run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+
+from paddlecloud.model import wire
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import Job, JobSpec
+from paddlecloud.model.state import JobState
+from paddlecloud.model.task import TaskReport
+from paddlecloud.model.units import parse_duration
+from paddlecloud.model.views import JobDetail, JobPage
+from paddlecloud.server.caller import Called, Caller, JsonBody, Recheck, known_parameters
+from paddlecloud.server.openapi import EVENTS, says
+from paddlecloud.server.rest.answers import answer, stream
+
+router = APIRouter(
+    prefix="/v1", tags=["jobs"], default_response_class=Response, dependencies=[Depends(known_parameters)]
+)
+
+_LONGEST_AGO_SECONDS = 100 * 365 * 86400
+
+LastEventId = Annotated[str | None, Header(description="The id of the last piece seen: what follows it is sent.")]
+Follow = Annotated[bool, Query(description="Go on as it happens; else end when all was sent.")]
+
+
+@router.post("/jobs", status_code=201, openapi_extra=says(Job, status=201, body=JobSpec, errors=(409, 413, 507)))
+def submit(
+    caller: Caller,
+    called: Called,
+    body: JsonBody,
+    idempotency_key: Annotated[str | None, Header(description="The same key and body make the same job.")] = None,
+) -> Response:
+    """Submit a job."""
+    spec = wire.decode(JobSpec, body)
+    return answer(called.jobs.submit(caller.user, spec, idempotency_key=idempotency_key), 201)
+
+
+@router.get("/jobs", openapi_extra=says(JobPage))
+def list_jobs(
+    caller: Caller,
+    called: Called,
+    user: str | None = None,
+    state: Annotated[str | None, Query(description="States, divided by commas.")] = None,
+    name: str | None = None,
+    every: Annotated[bool, Query(alias="all", description="Of all users; for admins.")] = False,
+    cursor: Annotated[str | None, Query(description="The next_cursor of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """Jobs, newest first: the caller's own, or for admins those of another `user` or of all."""
+    page = called.jobs.list(
+        caller.user,
+        of=user,
+        everyone=caller.admin,
+        all_users=every,
+        states=_states(state),
+        name=name,
+        cursor=cursor,
+        limit=limit,
+    )
+    return answer(page)
+
+
+@router.get("/jobs/{job_id}", openapi_extra=says(JobDetail, errors=(404,)))
+def get_job(job_id: str, caller: Caller, called: Called) -> Response:
+    """All there is to say about a job."""
+    return answer(called.jobs.detail(caller.user, job_id, everyone=caller.admin))
+
+
+@router.post("/jobs/{job_id}/kill", openapi_extra=says(Job, errors=(404, 409)))
+def kill(job_id: str, caller: Caller, called: Called) -> Response:
+    """Ask for a job's end."""
+    return answer(called.jobs.kill(caller.user, job_id, everyone=caller.admin))
+
+
+@router.get("/jobs/{job_id}/tasks", openapi_extra=says(list[TaskReport], errors=(404,)))
+def list_tasks(job_id: str, caller: Caller, called: Called) -> Response:
+    """The tasks of a job's newest attempt."""
+    return answer(called.jobs.tasks(caller.user, job_id, everyone=caller.admin))
+
+
+@router.get("/jobs/{job_id}/events", openapi_extra=says(str, media=EVENTS, errors=(404,)))
+def job_events(
+    job_id: str,
+    caller: Caller,
+    called: Called,
+    recheck: Recheck,
+    follow: Follow = True,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """A job's changes of state (event `moved`, data Moved) until it has ended."""
+    job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    return stream(called.streams.job_events(job.id, after=_event(last_event_id) or 0, follow=follow), recheck)
+
+
+@router.get("/events", openapi_extra=says(str, media=EVENTS))
+def events(
+    caller: Caller,
+    called: Called,
+    recheck: Recheck,
+    follow: Follow = True,
+    every: Annotated[bool, Query(alias="all", description="Of all users; for admins.")] = False,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Changes of state of the caller's jobs (event `moved`, data Moved), from now on or, not followed, all so far."""
+    if every:
+        caller.need_admin()
+    after = _event(last_event_id)
+    if after is None:
+        after = called.records.last_event() if follow else 0
+    return stream(called.streams.events(None if every else caller.user.name, after=after, follow=follow), recheck)
+
+
+@router.get("/jobs/{job_id}/logs", openapi_extra=says(str, media=EVENTS, errors=(404,)))
+def logs(
+    job_id: str,
+    caller: Caller,
+    called: Called,
+    recheck: Recheck,
+    task: Annotated[str | None, Query(description="Of this task alone, such as trainer-0.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Begin with each log's last lines.")] = None,
+    since: Annotated[str | None, Query(description="Begin with what was written since: 10m, an RFC 3339 time.")] = None,
+    follow: Follow = True,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """The logs of a job's tasks (event `log`, data LogPiece), then its state (event `end`, data LogEnd)."""
+    job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    moment = _moment(since, called.clock())
+    offsets = called.streams.log_offsets(job, task=task, tail=tail, since=moment, seen=last_event_id)
+    return stream(called.streams.logs(job, offsets, follow=follow), recheck)
+
+
+def _states(text: str | None) -> list[JobState] | None:
+    if text is None:
+        return None
+    try:
+        return [JobState(word.strip().replace(" ", "_")) for word in text.split(",")]
+    except ValueError:
+        known = ", ".join(JobState)
+        raise InvalidError(
+            f"state {text!r} is not known: give some of {known}, divided by commas", field="state"
+        ) from None
+
+
+def _moment(text: str | None, now: datetime) -> datetime | None:
+    """A time that was given as such, or as how long ago."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except ValueError:
+        return now - timedelta(seconds=min(parse_duration(text, "since"), _LONGEST_AGO_SECONDS))
+
+
+def _event(text: str | None) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise InvalidError(f"Last-Event-ID {text[:80]!r} is none of this stream", field="Last-Event-ID")
+    return int(text)

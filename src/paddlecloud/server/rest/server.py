@@ -1,0 +1,38 @@
+"""Routes about the server itself: whether it is well, its clusters, and the description of all others."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from paddlecloud.model import wire
+from paddlecloud.model.views import Cluster, Health
+from paddlecloud.server.caller import Called, Caller, known_parameters
+from paddlecloud.server.openapi import document, says
+from paddlecloud.server.rest.answers import answer
+
+router = APIRouter(tags=["server"], default_response_class=Response, dependencies=[Depends(known_parameters)])
+
+
+@router.get("/healthz", openapi_extra=says(Health, public=True))
+async def healthz(request: Request) -> Response:
+    """Whether the process answers."""
+    return answer(Health(status="ok", version=request.app.version))
+
+
+@router.get("/readyz", openapi_extra=says(Health, public=True, errors=(503,)))
+def readyz(request: Request, called: Called) -> Response:
+    """Whether records can be read and jobs are being scheduled."""
+    called.check_ready()
+    return answer(Health(status="ok", version=request.app.version))
+
+
+@router.get("/v1/openapi.json", openapi_extra=says(public=True))
+async def openapi(request: Request) -> Response:
+    """This description."""
+    return Response(wire.encode(document(request.app)), media_type="application/json")
+
+
+@router.get("/v1/clusters", openapi_extra=says(list[Cluster]))
+def clusters(_: Caller, called: Called) -> Response:
+    """The clusters that a job may name, with what they have and what is free."""
+    return answer(called.clusters.list(called.loop.snapshot()))

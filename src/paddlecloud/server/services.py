@@ -1,0 +1,38 @@
+"""What routes may call, made once by app.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from paddlecloud.model.errors import UnreachableError
+from paddlecloud.scheduler.loop import Loop
+from paddlecloud.server.accounts import Accounts
+from paddlecloud.server.auth import Authenticator
+from paddlecloud.server.changes import Changes
+from paddlecloud.server.clusters import Clusters
+from paddlecloud.server.jobs import JobService
+from paddlecloud.server.streams import Streams
+from paddlecloud.server.transfers import Transfers
+from paddlecloud.store.jobs import Jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    authenticator: Authenticator
+    accounts: Accounts
+    jobs: JobService
+    clusters: Clusters
+    transfers: Transfers
+    streams: Streams
+    changes: Changes
+    loop: Loop
+    records: Jobs
+    clock: Callable[[], datetime]
+
+    def check_ready(self) -> None:
+        """Raise unless records can be read and jobs are being scheduled."""
+        self.records.last_event()
+        if not self.loop.healthy:
+            raise UnreachableError("jobs are not being scheduled: the server's log says why")

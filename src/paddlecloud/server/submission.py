@@ -1,0 +1,254 @@
+"""The rules a job must keep to be accepted, and what is filled in for what it leaves open: pure.
+
+A job that could never run is refused here with the numbers, instead of waiting in the queue for ever.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from paddlecloud.model.errors import InvalidError, QuotaError, UnsupportedError
+from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
+from paddlecloud.model.units import format_duration
+from paddlecloud.model.user import Quota
+from paddlecloud.scheduler import places
+from paddlecloud.scheduler.plan import describe
+
+GPU, CPU = "gpu", "cpu"
+JOB_TYPES = (GPU, CPU)
+DISTRIBUTIONS = ("PSERVER", "NCCL2")
+FREE_WALL_TIME_SECONDS = 30 * 60
+NO_CPU_JOBS_ON = ("cce", "default")  # seed 002: job_type cpu cannot be asked for there
+PRIORITIES = range(-1000, 1001)
+NAME_CHARACTERS = 200
+COMMAND_BYTES = 100_000
+ENV_BYTES = 100_000
+WALL_TIME_SECONDS = 10 * 365 * 86400
+
+_ROLE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A cluster that a job may go to. `capacity` is None where it does not tell, or not now."""
+
+    name: str
+    free_policy: bool
+    capacity: Resources | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    tasks: int
+    wall_time_seconds: int  # of a job that asks for no time
+
+
+def check_shape(spec: JobSpec, limits: Limits) -> None:
+    """Refuse what is wrong wherever the job would go."""
+    _check_name(spec)
+    _check_roles(spec, limits)
+    _check_environment(spec)
+    _check_choices(spec)
+    _check_private_resources(spec)
+
+
+def accept(spec: JobSpec, offers: Sequence[Offer], quota: Quota, limits: Limits) -> JobSpec:
+    """The job as it is recorded, if these clusters and this user's quota admit it."""
+    free = any(offer.free_policy for offer in offers)
+    if free:
+        _check_free_policy(spec)
+    spec = replace(spec, job_type=_job_type(spec, offers))
+    _check_size(spec, offers)
+    _check_quota(spec, quota)
+    return replace(spec, wall_time_seconds=_wall_time(spec, quota, limits, free=free))
+
+
+def _check_name(spec: JobSpec) -> None:
+    if not spec.name or len(spec.name) > NAME_CHARACTERS or not spec.name.isprintable():
+        raise InvalidError(
+            f"name {spec.name[:40]!r} (job_name) must be 1 to {NAME_CHARACTERS} printable characters", field="name"
+        )
+
+
+def _check_roles(spec: JobSpec, limits: Limits) -> None:
+    if not spec.roles:
+        raise InvalidError("roles is empty: a job needs at least one role with a command", field="roles")
+    seen: set[str] = set()
+    for number, role in enumerate(spec.roles):
+        _check_role(role, f"roles[{number}]", seen)
+        seen.add(role.name)
+    if all(role.successes_needed == 0 for role in spec.roles):
+        raise InvalidError("roles: no role needs a success, so the job could not end", field="roles")
+    if spec.tasks > limits.tasks:
+        raise InvalidError(f"the job has {spec.tasks} tasks; this server takes {limits.tasks} at most", field="roles")
+
+
+def _check_role(role: RoleSpec, where: str, seen: set[str]) -> None:
+    if not _ROLE_NAME.fullmatch(role.name) or role.name in seen:
+        raise InvalidError(
+            f"{where}.name {role.name!r} must be small letters, digits and -, and only once in a job",
+            field=f"{where}.name",
+        )
+    if role.count < 1:
+        raise InvalidError(
+            f"{where}.count (instance_count) is {role.count}; it must be at least 1", field=f"{where}.count"
+        )
+    _check_text(role.command, f"{where}.command", COMMAND_BYTES)
+    if not role.command.strip():
+        raise InvalidError(f"{where}.command (start_cmd) is empty: say what to run", field=f"{where}.command")
+    if not 1 <= role.min_failed <= role.count:
+        raise InvalidError(f"{where}.min_failed must be from 1 to count ({role.count})", field=f"{where}.min_failed")
+    if not 0 <= role.successes_needed <= role.count:
+        raise InvalidError(
+            f"{where}.min_succeeded must be from 0 to count ({role.count})", field=f"{where}.min_succeeded"
+        )
+    if role.resources is not None:
+        _check_resources(role.resources, f"{where}.resources")
+
+
+def _check_resources(asked: Resources, where: str) -> None:
+    """What is 0 is not asked for, but something must be."""
+    if not math.isfinite(asked.cpus) or not 0 <= asked.cpus <= 100_000:
+        raise InvalidError(f"{where}.cpus {asked.cpus} is not a number of CPUs", field=f"{where}.cpus")
+    if not 0 <= asked.memory_bytes <= 2**60:
+        raise InvalidError(
+            f"{where}.memory_bytes {asked.memory_bytes} is not a number of bytes", field=f"{where}.memory_bytes"
+        )
+    if not 0 <= asked.gpus <= 100_000:
+        raise InvalidError(f"{where}.gpus {asked.gpus} is not a number of GPUs", field=f"{where}.gpus")
+    if asked == NOTHING:
+        raise InvalidError(f"{where} asks for nothing: leave it out to get the default", field=where)
+
+
+def _check_environment(spec: JobSpec) -> None:
+    for name, value in spec.env.items():
+        if not _ENV_NAME.fullmatch(name):
+            raise InvalidError(
+                f"env name {name!r} must be letters, digits and _, not beginning with a digit", field="env"
+            )
+        _check_text(value, f"env.{name}", ENV_BYTES)
+
+
+def _check_choices(spec: JobSpec) -> None:
+    if spec.job_type is not None and spec.job_type not in JOB_TYPES:
+        raise InvalidError(f"job_type {spec.job_type!r} is not known: use gpu or cpu", field="job_type")
+    if spec.distribute is not None and spec.distribute not in DISTRIBUTIONS:
+        raise InvalidError(f"distribute {spec.distribute!r} is not known: use PSERVER or NCCL2", field="distribute")
+    if spec.distribute == "PSERVER" and not any(role.name == PSERVER for role in spec.roles):
+        raise InvalidError("distribute PSERVER needs a role called pserver", field="distribute")
+    if spec.job_type == CPU and _gpus(spec):
+        raise InvalidError("job_type cpu does not go with roles that ask for GPUs", field="job_type")
+    if spec.priority not in PRIORITIES:
+        raise InvalidError(
+            f"priority {spec.priority} must be from {PRIORITIES[0]} to {PRIORITIES[-1]}", field="priority"
+        )
+    if spec.wall_time_seconds is not None and not 0 < spec.wall_time_seconds <= WALL_TIME_SECONDS:
+        raise InvalidError(
+            f"wall_time_seconds {spec.wall_time_seconds} (wall_time) must be above 0, and ten years at most",
+            field="wall_time_seconds",
+        )
+
+
+def _check_private_resources(spec: JobSpec) -> None:
+    if not spec.public_bcc:
+        raise UnsupportedError(
+            "public_bcc=0: this server cannot rent machines of your own yet; leave public_bcc at 1 to use its clusters",
+            field="public_bcc",
+        )
+    if not spec.public_bos:
+        raise UnsupportedError(
+            "public_bos=0: this server cannot read storage of your own yet; leave public_bos at 1 and send files",
+            field="public_bos",
+        )
+    if spec.bos_url:
+        raise InvalidError("bos_url is for storage of your own (public_bos=0): leave it out", field="bos_url")
+
+
+def _check_text(text: str, where: str, most: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidError(f"{where} is not valid UTF-8", field=where) from None
+    if "\0" in text:
+        raise InvalidError(f"{where} contains a NUL byte", field=where)
+    if size > most:
+        raise InvalidError(f"{where} is {size} bytes long; {most} is the most: put it into a file", field=where)
+
+
+def _check_free_policy(spec: JobSpec) -> None:
+    """Seed 002: what public resources do not give."""
+    if spec.trainers > 1:
+        raise InvalidError(
+            f"instance_count {spec.trainers}: more than one instance needs private resources (public_bcc=0); "
+            "public resources run one",
+            field="roles",
+        )
+    if spec.wall_time_seconds is not None and spec.wall_time_seconds > FREE_WALL_TIME_SECONDS:
+        raise InvalidError(
+            f"wall_time {format_duration(spec.wall_time_seconds)}: more than "
+            f"{format_duration(FREE_WALL_TIME_SECONDS)} needs private resources (public_bcc=0)",
+            field="wall_time_seconds",
+        )
+    if spec.job_type == CPU and spec.cluster in NO_CPU_JOBS_ON:
+        raise InvalidError(
+            f"job_type cpu is not possible with cluster {spec.cluster}: choose another cluster, or gpu",
+            field="job_type",
+        )
+
+
+def _job_type(spec: JobSpec, offers: Sequence[Offer]) -> str | None:
+    """gpu where the cluster has GPUs, else cpu; None, for the placement to decide, where the clusters differ."""
+    has_gpus = {offer.capacity.gpus > 0 if offer.capacity else None for offer in offers}
+    if (spec.job_type == GPU or _gpus(spec)) and has_gpus == {False}:
+        names = ", ".join(offer.name for offer in offers)
+        raise InvalidError(f"job_type gpu: {names} has no GPUs; use job_type cpu", field="job_type")
+    if spec.job_type is not None:
+        return spec.job_type
+    if _gpus(spec) or has_gpus == {True}:
+        return GPU
+    return CPU if has_gpus == {False} else None
+
+
+def _check_size(spec: JobSpec, offers: Sequence[Offer]) -> None:
+    """Refuse what no cluster of its list could give even when nothing else runs."""
+    needs = list(_needs(spec, offers))
+    if len(needs) == len(offers) and not any(need.fits(capacity) for need, capacity in needs):
+        told = "; ".join(
+            f"{offer.name} has {describe(capacity)} in all and it needs {describe(need)}"
+            for offer, (need, capacity) in zip(offers, needs, strict=True)
+        )
+        raise InvalidError(f"the job can never run: {told}", field="roles")
+
+
+def _needs(spec: JobSpec, offers: Sequence[Offer]) -> Iterator[tuple[Resources, Resources]]:
+    for offer in offers:
+        if offer.capacity is not None:
+            yield total(task.resources for task in places.requests(spec, offer.capacity)), offer.capacity
+
+
+def _check_quota(spec: JobSpec, quota: Quota) -> None:
+    if quota.instances is not None and spec.trainers > quota.instances:
+        raise QuotaError(
+            f"quota: {spec.trainers} instances asked for, {quota.instances} allowed for one job", field="roles"
+        )
+    limit, asked = quota.wall_time_seconds, spec.wall_time_seconds
+    if limit is not None and asked is not None and asked > limit:
+        raise QuotaError(
+            f"quota: wall_time {format_duration(asked)} asked for, {format_duration(limit)} allowed for one job",
+            field="wall_time_seconds",
+        )
+
+
+def _wall_time(spec: JobSpec, quota: Quota, limits: Limits, *, free: bool) -> int:
+    if spec.wall_time_seconds is not None:
+        return spec.wall_time_seconds
+    most = [limits.wall_time_seconds, quota.wall_time_seconds, FREE_WALL_TIME_SECONDS if free else None]
+    return min(limit for limit in most if limit is not None)
+
+
+def _gpus(spec: JobSpec) -> int:
+    return sum(role.count * role.resources.gpus for role in spec.roles if role.resources is not None)

@@ -1,0 +1,181 @@
+"""Bytes in and out of the server: uploads within their limits, results and logs of jobs.
+
+Whether the user may see a job is settled before anything here is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from paddlecloud.files.results import Results
+from paddlecloud.files.uploads import Uploads
+from paddlecloud.model import paths
+from paddlecloud.model.errors import ConflictError, FullError, InvalidError, NotFoundError, TooLargeError
+from paddlecloud.model.tree import CHUNK_BYTES, PACK_BYTES, Kind, Manifest, check_total, unpack
+from paddlecloud.model.units import format_size
+from paddlecloud.model.views import FileEntry, FilePage, UploadPlan
+
+_READ_BYTES = 1024 * 1024
+_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLimits:
+    """The most that one upload may have, and what it must leave free on the disk."""
+
+    upload_bytes: int
+    entries: int = 200_000
+    page: int = 10_000
+    spare_bytes: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFile:
+    """A file of a job's results. Its first `entry.size` bytes are meant: it may still grow. The caller closes it."""
+
+    file: BinaryIO
+    entry: FileEntry
+    etag: str  # with its quotes, as RFC 9110 writes it
+
+    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces of at most a megabyte; less if the file was cut meanwhile."""
+        end = self.entry.size if end is None else min(end, self.entry.size)
+        while start < end:
+            piece = os.pread(self.file.fileno(), min(_READ_BYTES, end - start), start)
+            if not piece:
+                return
+            yield piece
+            start += len(piece)
+
+
+class Transfers:
+    def __init__(self, uploads: Uploads, results: Results, limits: TransferLimits) -> None:
+        self._uploads = uploads
+        self._results = results
+        self._limits = limits
+
+    def plan(self, user: str, manifest: Manifest) -> UploadPlan:
+        """What is still to be sent of a folder; with nothing missing it is laid out, and may be named by a job."""
+        self._check_limits(manifest)
+        missing = self._uploads.missing(user, manifest)
+        if missing:
+            self._check_room(manifest, missing)
+            return UploadPlan(tree=manifest.id, missing=tuple(missing))
+        try:
+            return UploadPlan(tree=self._uploads.seal(user, manifest))
+        except ConflictError:
+            # What was here a moment ago has expired: the client sends it once more.
+            return UploadPlan(tree=manifest.id, missing=tuple(self._uploads.missing(user, manifest)))
+
+    def put(self, user: str, digest: str, data: bytes) -> None:
+        if len(data) > CHUNK_BYTES:
+            raise TooLargeError(f"chunk {digest} has {len(data)} bytes; the limit is {CHUNK_BYTES}", field="body")
+        self._uploads.put_chunk(user, digest, data)
+
+    def put_pack(self, user: str, data: bytes) -> None:
+        """Keep all chunks of a pack (see `tree.pack`), or none."""
+        if len(data) > PACK_BYTES:
+            raise TooLargeError(f"the pack has {len(data)} bytes; the limit is {PACK_BYTES}", field="body")
+        self._uploads.put_chunks(user, unpack(data))
+
+    def tree(self, user: str, tree_id: str) -> Path:
+        return self._uploads.tree(user, tree_id)
+
+    def expire(self, now: datetime) -> None:
+        self._uploads.expire(now)
+
+    def list(self, job: str, prefix: str = "", cursor: str | None = None, limit: int = 1000) -> FilePage:
+        if not 0 < limit <= self._limits.page:
+            raise InvalidError(f"limit {limit} is not between 1 and {self._limits.page}", field="limit")
+        return self._results.list(job, prefix, cursor, limit)
+
+    def open(self, job: str, path: str) -> OpenFile:
+        file, entry = self._results.open(job, path)
+        return OpenFile(file=file, entry=entry, etag=f'"{entry.size}-{os.fstat(file.fileno()).st_mtime_ns}"')
+
+    def digest(self, opened: OpenFile) -> bytes:
+        """SHA-256 of the file, for Repr-Digest."""
+        digest = hashlib.sha256()
+        for piece in opened.pieces():
+            digest.update(piece)
+        return digest.digest()
+
+    def open_log(self, job: str, task: str) -> OpenFile:
+        """A task's log as it is now; NotFoundError before the task has one."""
+        if "/" in task:
+            raise NotFoundError(f"{job} has no task {task!r}", field="task")
+        return self.open(job, paths.log_file(task))
+
+    def log_size(self, job: str, task: str) -> int:
+        """How long a task's log is; 0 before it has one."""
+        try:
+            opened = self.open_log(job, task)
+        except NotFoundError:
+            return 0
+        opened.file.close()
+        return opened.entry.size
+
+    def read_log(self, job: str, task: str, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes of a task's log from `offset`; none at its end, or before the task has a log."""
+        try:
+            opened = self.open_log(job, task)
+        except NotFoundError:
+            return b""
+        with opened.file:
+            return os.pread(opened.file.fileno(), min(limit, _READ_BYTES), offset)
+
+    def tail_log(self, job: str, task: str, lines: int) -> int:
+        """The offset at which the last `lines` lines of a task's log begin."""
+        try:
+            opened = self.open_log(job, task)
+        except NotFoundError:
+            return 0
+        with opened.file:
+            return _last_lines(opened.file.fileno(), opened.entry.size, lines)
+
+    def _check_limits(self, manifest: Manifest) -> None:
+        if len(manifest.entries) > self._limits.entries:
+            raise TooLargeError(
+                f"the folder has {len(manifest.entries)} files and folders, the limit is {self._limits.entries}; "
+                "pack them into an archive, or leave some out with a .paddleignore file",
+                field="entries",
+            )
+        check_total(((entry.path, entry.size) for entry in manifest.entries), self._limits.upload_bytes)
+
+    def _check_room(self, manifest: Manifest, missing: Sequence[str]) -> None:
+        sizes = {
+            digest: entry.chunk_size(number)
+            for entry in manifest.entries
+            if entry.kind is Kind.FILE
+            for number, digest in enumerate(entry.chunks)
+        }
+        needed = sum(sizes[digest] for digest in missing)
+        free = self._uploads.free_bytes() - self._limits.spare_bytes
+        if needed > free:
+            raise FullError(
+                f"{format_size(needed)} are to be sent and the server has room for {format_size(max(0, free))}; "
+                "ask its operator for more, or send less"
+            )
+
+
+def _last_lines(descriptor: int, size: int, lines: int) -> int:
+    if lines <= 0:
+        return size
+    # The newline that ends the last line begins no further one.
+    end = size - 1 if size and os.pread(descriptor, 1, size - 1) == b"\n" else size
+    while end > 0:
+        start = max(0, end - _TAIL_BYTES)
+        block = os.pread(descriptor, end - start, start)
+        at = len(block)
+        while (at := block.rfind(b"\n", 0, at)) >= 0:
+            lines -= 1
+            if not lines:
+                return start + at + 1
+        end = start
+    return 0
