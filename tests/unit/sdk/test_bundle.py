@@ -1,3 +1,5 @@
+"""What of a folder is sent, what stays behind, and what is refused."""
+
 from __future__ import annotations
 
 import os
@@ -50,7 +52,8 @@ def test_a_folder_is_listed_with_everything_that_must_survive(folder: Path) -> N
 
 
 def test_version_control_environments_and_caches_stay_behind_unless_asked_for(folder: Path) -> None:
-    write(folder, "train.py", ".git/HEAD", "lib/__pycache__/x.pyc", "node_modules/x", "env/pyvenv.cfg", "env/bin/python")
+    write(folder, "train.py", ".git/HEAD", "lib/__pycache__/x.pyc", "node_modules/x")
+    write(folder, "env/pyvenv.cfg", "env/bin/python")
     bundle = scan(folder)
     assert set(bundle.sources) == {"train.py"}
     assert bundle.skipped == (".git/", "env/", "lib/__pycache__/", "node_modules/")

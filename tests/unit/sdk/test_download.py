@@ -1,3 +1,5 @@
+"""Downloads: whole files in a new folder, broken off and resumed, from servers good and bad."""
+
 from __future__ import annotations
 
 import os
@@ -54,9 +56,7 @@ def http(tmp_path: Path, results: Path) -> DirectHttp:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def test_results_come_back_below_the_folder_named_for_output(http: DirectHttp, results: Path, tmp_path: Path) -> None:
@@ -103,9 +103,7 @@ def test_a_connection_that_breaks_in_the_middle_of_a_file_is_taken_up_there(http
     assert len([call for call in http.calls if call.endswith("model")]) == 4
 
 
-def test_a_download_that_was_broken_off_is_resumed(
-    http: DirectHttp, results: Path, tmp_path: Path
-) -> None:
+def test_a_download_that_was_broken_off_is_resumed(http: DirectHttp, results: Path, tmp_path: Path) -> None:
     def breaks(method: str, path: str) -> int | None:
         if path.endswith("model") and len([call for call in http.calls if call.endswith("model")]) > 1:
             raise UnreachableError("the server does not answer")
@@ -150,7 +148,7 @@ class Damaging(DirectHttp):
 
     times = 0
 
-    def request(self, method: str, path: str, **others: object) -> DirectAnswer:  # type: ignore[override]
+    def request(self, method: str, path: str, **others: object) -> DirectAnswer:
         answer = super().request(method, path, **others)  # type: ignore[arg-type]
         if path.endswith("model") and self.times:
             self.times -= 1
@@ -184,7 +182,7 @@ class Hostile(DirectHttp):
 
     listed: tuple[FileEntry, ...] = ()
 
-    def request(self, method: str, path: str, **others: object) -> DirectAnswer:  # type: ignore[override]
+    def request(self, method: str, path: str, **others: object) -> DirectAnswer:
         if path.endswith("/files"):
             return DirectAnswer(200, wire.encode(FilePage(items=self.listed)), {})
         return super().request(method, f"/v1/jobs/{JOB}/files/log/trainer-0.log", **others)  # type: ignore[arg-type]

@@ -1,3 +1,5 @@
+"""Uploads by a client: only what is missing, each chunk once, broken off and resumed."""
+
 from __future__ import annotations
 
 import os
@@ -98,7 +100,7 @@ def test_a_file_that_changes_while_it_is_sent_is_named_and_nothing_is_laid_out(
 
 def test_a_server_that_keeps_nothing_is_told_of(transfers: Transfers, folder: Path) -> None:
     class Forgetful(DirectHttp):
-        def request(self, method: str, path: str, **others: object) -> DirectAnswer:  # type: ignore[override]
+        def request(self, method: str, path: str, **others: object) -> DirectAnswer:
             if path == "/v1/trees":
                 return super().request(method, path, **others)  # type: ignore[arg-type]
             return DirectAnswer(204, b"", {})
@@ -109,7 +111,7 @@ def test_a_server_that_keeps_nothing_is_told_of(transfers: Transfers, folder: Pa
 
 def test_a_server_that_asks_for_what_is_not_of_the_folder_gets_nothing(transfers: Transfers, folder: Path) -> None:
     class Curious(DirectHttp):
-        def request(self, method: str, path: str, **others: object) -> DirectAnswer:  # type: ignore[override]
+        def request(self, method: str, path: str, **others: object) -> DirectAnswer:
             return DirectAnswer(200, b'{"tree": "0", "missing": ["/etc/passwd"]}', {})
 
     with pytest.raises(ConflictError, match="not of this folder"):

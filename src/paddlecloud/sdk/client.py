@@ -1,0 +1,242 @@
+"""The client that programs use, and the command itself: one method for every verb of the server.
+
+    from paddlecloud import Client
+
+    client = Client()
+    job = client.submit("job", command="sh run.sh")
+    for piece in client.logs(job.id, follow=True):
+        print(piece.text, end="")
+    client.download(client.wait(job.id).id, "results")
+
+Every method raises the class of `paddlecloud.model.errors` that the server raised, or UnreachableError.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self, Unpack
+
+from paddlecloud.model import paths, wire
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnreachableError
+from paddlecloud.model.job import Job, JobSpec, Moved
+from paddlecloud.model.state import JobState
+from paddlecloud.model.views import Cluster, FileEntry, FilePage, JobDetail, JobPage, LogPiece, QuotaUse
+from paddlecloud.sdk import bundle, transfer
+from paddlecloud.sdk import profile as profiles
+from paddlecloud.sdk.accounts import Accounts
+from paddlecloud.sdk.http import Http
+from paddlecloud.sdk.profile import Profile
+from paddlecloud.sdk.spec import Asked, job_spec
+from paddlecloud.sdk.sse import Event
+
+_ID_PREFIX = re.compile(r"(?:job-)?([0-9a-f]{4,32})")
+_PAGE = 500
+
+
+class Client:
+    """A server, spoken to in one user's name; `accounts` holds the calls about users, keys and tokens.
+
+    Without a profile it takes the one that the command takes (`paddlecloud config` shows it). With nothing
+    configured that is this user's embedded server, which `paddlecloud up` starts.
+    """
+
+    def __init__(self, profile: Profile | None = None) -> None:
+        self.profile = profile or profiles.load()
+        if not self.profile.server:
+            raise UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
+        self.http = Http(self.profile)
+        self.accounts = Accounts(self.http)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.http.close()
+
+    def submit(
+        self,
+        folder: str | Path | None = None,
+        spec: JobSpec | None = None,
+        *,
+        progress: transfer.Progress | None = None,
+        idempotency_key: str | None = None,
+        **asked: Unpack[Asked],
+    ) -> Job:
+        """Send `folder`, only what the server lacks of it, and submit a job that runs in it.
+
+        Say what to run by keywords (`command="sh run.sh", nodes=2`; all are in `sdk.spec.Asked`) or by a whole
+        JobSpec. Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key`
+        with the same job gives the job that is there already, so that a program may repeat itself after a crash.
+        """
+        if (spec is None) == (not asked):
+            raise InvalidError("say what to submit by keywords (command=…) or by a JobSpec, one of the two")
+        if spec is None:
+            spec = job_spec(asked, cluster_has_gpus=self.has_gpus)
+        if folder is not None:
+            found = bundle.scan(Path(folder))
+            spec = replace(spec, tree=transfer.upload(self.http, found, progress))
+        # The key makes a repeated submit the same job, whatever became of the first answer.
+        key = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
+        return self.http.send(Job, "POST", "/v1/jobs", spec, headers=key, repeatable=True)
+
+    def resolve(self, ref: str) -> str:
+        """The id of the job that `ref` means: an id, the beginning of one (4 digits or more, with or without `job-`),
+        or a name, which is the live job of that name or else the newest."""
+        if paths.is_job_id(ref):
+            return ref
+        if (found := _ID_PREFIX.fullmatch(ref)) and (ids := self._ids_from(f"job-{found[1]}")):
+            if len(ids) > 1:
+                raise ConflictError(f"{ref!r} begins {len(ids)} job ids: {', '.join(ids[:5])}; type more of it")
+            return ids[0]
+        named = self.list(name=ref)
+        live = [job for job in named if not job.state.final]
+        if not named:
+            raise NotFoundError(f"no job has the id or the name {ref!r}; `paddlecloud ls` lists yours")
+        return (live or named)[0].id
+
+    def get(self, job: str) -> JobDetail:
+        """All there is to say about a job: its record, tasks, history, and, while it waits, its place in the queue."""
+        return self.http.get(JobDetail, f"/v1/jobs/{self.resolve(job)}")
+
+    def list(
+        self,
+        *,
+        states: Iterable[JobState] = (),
+        name: str | None = None,
+        user: str | None = None,
+        everyone: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[Job]:
+        """Jobs, newest first: yours, or with `everyone` all (for admins); `limit` is the most to be given."""
+        query = {"state": ",".join(states) or None, "name": name, "user": user, "all": everyone or None}
+        found: list[Job] = []
+        cursor: str | None = None
+        while limit is None or len(found) < limit:
+            size = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            page = self.http.get(JobPage, "/v1/jobs", {**query, "cursor": cursor, "limit": size})
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    def kill(self, job: str) -> Job:
+        """Ask for a job to be stopped. It is `killing` until nothing of it runs; `wait` waits for that."""
+        return self.http.send(Job, "POST", f"/v1/jobs/{self.resolve(job)}/kill", repeatable=True)
+
+    def wait(self, job: str, timeout: float | None = None) -> Job:
+        """The record of a job once it has ended; after `timeout` seconds, the record as it is then."""
+        job = self.resolve(job)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = 0.05
+        while True:
+            record = self.get(job).job
+            left = None if deadline is None else deadline - time.monotonic()
+            if record.state.final or (left is not None and left <= 0):
+                return record
+            if left is None:
+                for _ in self.events(job, follow=True):
+                    pass
+            else:
+                time.sleep(min(pause, left))
+                pause = min(pause * 1.5, 1.0)
+
+    def logs(
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        task: str | None = None,
+        tail: int | None = None,
+        since: str | None = None,
+    ) -> Iterator[LogPiece]:
+        """Text of a job's logs, of all tasks or of one ("trainer-0"); with `follow` until the job has ended.
+
+        `tail` begins with the last lines of each task; `since` ("10m") with what was written in that time.
+        """
+        path = f"/v1/jobs/{self.resolve(job)}/logs"
+        query = {"task": task, "tail": tail, "since": since, "follow": int(follow)}
+        for event in self.http.follow(path, query, is_last=lambda event: event.name == "end"):
+            if event.name == "log":
+                yield wire.decode_answer(LogPiece, event.data)
+
+    def events(self, job: str | None = None, *, follow: bool = False, after: int | None = None) -> Iterator[Moved]:
+        """Changes of state, of one job up to its end or of all of yours; `follow` goes on as they happen.
+
+        `after` is the `seq` of the last one you have seen. Without it, following all of yours begins now.
+        """
+        path = "/v1/events" if job is None else f"/v1/jobs/{self.resolve(job)}/events"
+        query = {"follow": int(follow)}
+        if not follow:
+            yield from map(_moved, self.http.events(path, query, after=str(after or 0)))
+            return
+        begin = "" if after is None else str(after)
+
+        def is_last(event: Event) -> bool:
+            return job is not None and event.name == "moved" and _moved(event).to_state.final
+
+        for event in self.http.follow(path, query, is_last=is_last, after=begin):
+            if event.name == "moved":
+                yield _moved(event)
+
+    def files(self, job: str, prefix: str = "") -> Iterator[FileEntry]:
+        """A job's results below `prefix` (`log`, `output/<job>/log`; "" is all): `output/<job>/rank-0/…`."""
+        job = self.resolve(job)
+        cursor: str | None = None
+        while True:
+            query = {"prefix": prefix or None, "cursor": cursor, "limit": _PAGE}
+            page = self.http.get(FilePage, f"/v1/jobs/{job}/files", query)
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def download(
+        self,
+        job: str,
+        folder: str | Path,
+        *,
+        prefix: str = "",
+        progress: transfer.Progress | None = None,
+        resume: bool = True,
+    ) -> transfer.Downloaded:
+        """Bring a job's results, or those below `prefix`, into a new folder, as `<folder>/<job>/rank-0/…`.
+
+        With `resume` a folder may also be there from a download of the same job that was broken off.
+        """
+        return transfer.download(self.http, self.resolve(job), prefix, Path(folder), progress, resume=resume)
+
+    def clusters(self) -> Sequence[Cluster]:
+        """The clusters that a job may name, with what they have and what is free."""
+        return self.http.get(list[Cluster], "/v1/clusters")
+
+    def quota(self, user: str | None = None) -> QuotaUse:
+        """What you may have and what you use; an admin may ask about another `user`."""
+        return self.http.get(QuotaUse, "/v1/quota", {"user": user})
+
+    def has_gpus(self, cluster: str) -> bool:
+        """Whether a job on `cluster` would find GPUs there."""
+        return any(
+            one.capacity is not None and one.capacity.gpus > 0
+            for one in self.clusters()
+            if one.name == cluster or (cluster == "default" and one.default)
+        )
+
+    def _ids_from(self, prefix: str) -> Sequence[str]:
+        return [job.id for job in self.list() if job.id.startswith(prefix)]
+
+
+def _moved(event: Event) -> Moved:
+    return wire.decode_answer(Moved, event.data)

@@ -1,0 +1,243 @@
+"""One connection to a server: signs, retries what may be repeated, and raises the error that the server raised.
+
+Every try is signed anew, since the server takes a nonce once; only calls that change nothing when made twice are
+tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError, SSLError
+
+from paddlecloud.model import signature, wire
+from paddlecloud.model.errors import BY_CODE, InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
+from paddlecloud.model.views import LoginRequest, NewToken
+from paddlecloud.sdk.profile import Profile
+from paddlecloud.sdk.sse import Event, parse
+
+T = TypeVar("T")
+Query = Mapping[str, str | int | bool | None]
+
+_REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_AWAY = frozenset({502, 503, 504})
+_FIRST_PATIENCE_SECONDS = 2.0
+_PATIENCE_SECONDS = 60.0
+_LONGEST_PAUSE_SECONDS = 3.0
+_CONNECT_SECONDS = 5.0
+_READ_SECONDS = 60.0
+_LOGIN_SECONDS = 3600
+
+
+def utc_now() -> datetime:
+    """The SDK's only clock: signatures carry the time of this machine."""
+    return datetime.now(UTC)  # noqa: TID251
+
+
+class Http:
+    """Speaks to the server of a profile, in the name of its user. Safe to share between threads."""
+
+    def __init__(self, profile: Profile, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self.profile = profile
+        self._clock = clock
+        self._token = profile.token
+        self._met = False  # a server that has answered once is waited for longer
+        self._pool = urllib3.PoolManager(
+            maxsize=8,
+            retries=False,
+            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+            headers={"User-Agent": "paddlecloud"},
+        )
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def get(self, kind: type[T], path: str, query: Query | None = None) -> T:
+        """The answer of a GET as a `kind`."""
+        return self._read(kind, path, self.request("GET", path, query=query).data)
+
+    def send(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        value: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> T:
+        """The answer, as a `kind`, to a call whose body is `value` in JSON."""
+        body = b"" if value is None else wire.encode(value)
+        response = self.request(method, path, body=body, headers=headers, repeatable=repeatable)
+        return self._read(kind, path, response.data)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+        stream: bool = False,
+    ) -> urllib3.BaseHTTPResponse:
+        """The server's answer below 400; `path` is plain, it is percent-encoded here. `stream` leaves it unread."""
+        repeatable = repeatable or method in _REPEATABLE
+        target = quote(path)
+        if asked := _query(query):
+            target += f"?{asked}"
+        patience = _Patience(_PATIENCE_SECONDS if self._met else _FIRST_PATIENCE_SECONDS)
+        while True:
+            try:
+                response = self._send_once(method, target, body, headers or {}, stream)
+            except HTTPError as error:
+                if isinstance(error, SSLError) or not repeatable or not patience.pause():
+                    raise self._unreachable(error) from None
+                continue
+            if response.status in _AWAY and repeatable and patience.pause():
+                response.drain_conn()
+                continue
+            self._met = True
+            if response.status >= 400:
+                raise _refusal(response, f"{self.profile.server}{path}")
+            return response
+
+    def follow(self, path: str, query: Query, *, is_last: Callable[[Event], bool], after: str = "") -> Iterator[Event]:
+        """Server-sent events up to and with the one that `is_last`; a broken connection is taken up where it broke."""
+        patience = _Patience(_PATIENCE_SECONDS)
+        while True:
+            try:
+                for event in self.events(path, query, after=after):
+                    patience = _Patience(_PATIENCE_SECONDS)
+                    yield event
+                    if is_last(event):
+                        return
+                    after = event.id or after
+            except HTTPError as error:
+                if not patience.pause():
+                    raise self._unreachable(error) from None
+            else:
+                # It ended in good order and too early: the server is going down, or a proxy lost its patience.
+                if not patience.pause():
+                    raise UnreachableError(f"{self.profile.server} ends the stream {path} at once, again and again")
+
+    def events(self, path: str, query: Query, *, after: str = "") -> Iterator[Event]:
+        """Server-sent events of one connection, until the server closes it."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        response = self.request("GET", path, query=query, headers=headers, stream=True)
+        try:
+            yield from parse(response.stream())
+        finally:
+            response.close()
+
+    def _read(self, kind: type[T], path: str, body: bytes) -> T:
+        try:
+            return wire.decode_answer(kind, body)
+        except InvalidError as error:
+            raise PaddleCloudError(
+                f"{self.profile.server}{path}: {error.message}; is that a PaddleCloud server?"
+            ) from None
+
+    def _send_once(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], stream: bool
+    ) -> urllib3.BaseHTTPResponse:
+        if not self.profile.server:
+            raise UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
+        sent = dict(headers) | self._identity(method, target, body)
+        if body:
+            sent.setdefault("Content-Type", "application/json")
+        return self._pool.request(
+            method, self.profile.server + target, body=body or None, headers=sent, preload_content=not stream
+        )
+
+    def _identity(self, method: str, target: str, body: bytes) -> dict[str, str]:
+        profile = self.profile
+        if profile.ak and profile.sk and not self._token:
+            path, _, query = target.partition("?")
+            return signature.headers(
+                profile.ak,
+                profile.sk,
+                method=method,
+                path=urlsplit(profile.server).path + path,
+                query=query,
+                body_hash=hashlib.sha256(body).hexdigest(),
+                date=self._clock(),
+                nonce=secrets.token_hex(16),
+            )
+        if profile.password and not self._token and target != "/v1/login":
+            asked = LoginRequest(name=profile.user, password=profile.password, expires_in_seconds=_LOGIN_SECONDS)
+            self._token = self.send(NewToken, "POST", "/v1/login", asked).secret
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def _unreachable(self, error: HTTPError) -> UnreachableError:
+        profile = self.profile
+        named = profile.sources.get("server", "the program")
+        if profile.embedded:
+            todo = "start it again with: paddlecloud up"
+        else:
+            todo = f"is it running, and is its address right? It was named by {named}"
+        return UnreachableError(f"{profile.server} does not answer ({_cause(error)}); {todo}")
+
+
+class _Patience:
+    """How long to go on trying: pauses that grow, until the time is used up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._next = 0.1
+
+    def pause(self) -> bool:
+        """Wait a little and say True, or False where there is no time left."""
+        # A random share keeps many clients from coming back at the same moment.
+        length = self._next * random.uniform(0.5, 1.0)
+        if time.monotonic() + length > self._deadline:
+            return False
+        time.sleep(length)
+        self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
+        return True
+
+
+def _query(query: Query | None) -> str:
+    def text(value: str | int | bool) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return urlencode({name: text(value) for name, value in (query or {}).items() if value is not None}, quote_via=quote)
+
+
+def _refusal(response: urllib3.BaseHTTPResponse, url: str) -> PaddleCloudError:
+    """The error that the server raised; an answer that is not ours, such as a proxy's, is told as it came."""
+    plain = _problem(response.data)
+    detail = plain.get("detail")
+    if not isinstance(detail, str):
+        kinds = {401: UnauthenticatedError, 503: UnreachableError}
+        return kinds.get(response.status, PaddleCloudError)(f"{url} answered {response.status} {response.reason}")
+    kind = BY_CODE.get(str(plain.get("code")), PaddleCloudError)
+    named = plain.get("field")
+    return kind(detail, field=named if isinstance(named, str) else None)
+
+
+def _problem(body: bytes) -> dict[str, Any]:
+    try:
+        return wire.decode_answer(dict[str, Any], body)
+    except InvalidError:
+        return {}
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason, which is the one a person can act on."""
+    while inner := getattr(error, "reason", None) or error.__cause__ or error.__context__:
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__

@@ -1,0 +1,76 @@
+"""Our own config file: one small TOML, mode 0600, written whole or not at all, since it holds secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddlecloud.model.errors import ConfigError
+
+KEYS = ("server", "user", "ak", "sk", "token")
+_EMBEDDED_KEYS = ("user", "ak", "sk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnConfig:
+    """`values` name a server and an identity there; `embedded` is the access key of this user's embedded server."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    embedded: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(file: Path) -> OwnConfig:
+    try:
+        whole = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return OwnConfig()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}; correct it, or remove it and log in again") from None
+    embedded = whole.pop("embedded", {})
+    if not isinstance(embedded, dict):
+        raise ConfigError(f"{file}: embedded must be a table, [embedded]", field="embedded")
+    _check(file, whole, KEYS)
+    _check(file, embedded, _EMBEDDED_KEYS)
+    return OwnConfig(values=whole, embedded=embedded)
+
+
+def write(file: Path, config: OwnConfig) -> None:
+    lines = [_line(name, config.values[name]) for name in KEYS if config.values.get(name)]
+    if config.embedded:
+        lines += ["", "[embedded]"]
+        lines += [_line(name, config.embedded[name]) for name in _EMBEDDED_KEYS if config.embedded.get(name)]
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # mkstemp opens with mode 0600.
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write("\n".join(lines).lstrip("\n") + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _check(file: Path, values: Mapping[str, object], known: tuple[str, ...]) -> None:
+    for name, value in values.items():
+        if name not in known:
+            # Imported here, as msgspec comes with it and most commands never meet this.
+            from paddlecloud.model.wire import nearest
+
+            raise ConfigError(f"{file}: {name} is not a setting{nearest(name, known)}", field=name)
+        if not isinstance(value, str):
+            raise ConfigError(f"{file}: {name} must be a string in quotes", field=name)
+
+
+def _line(name: str, value: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL, which no value of ours holds.
+    return f"{name} = {json.dumps(value, ensure_ascii=False)}"

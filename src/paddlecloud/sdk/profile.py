@@ -1,0 +1,232 @@
+"""Which server, and who am I: the profile a client works with, and where each of its values came from.
+
+Order: the environment, our own config, client.conf, ~/.paddle/config; with none of them the embedded server.
+A token is a secret that travels, so one that a file holds is only ever sent to the server that the same file names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.sdk import ownconfig
+from paddlecloud.sdk.clientconf import Sections, read_client_conf, read_paddle_config
+
+KEYS = ("server", "user", "ak", "sk", "token", "password")
+SECRETS = frozenset({"sk", "token", "password"})
+_CLIENT_CONFS = ("bin/paddlecloud/conf/client.conf", "bin/paddlecloud/client.conf")
+_ENVIRONMENT = "the environment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a profile is found from: variables of the shell and the folders they lead to."""
+
+    variables: Mapping[str, str]
+    home: Path
+
+    @property
+    def config_file(self) -> Path:
+        """Our own config, mode 0600."""
+        folder = self.variables.get("XDG_CONFIG_HOME") or self.home / ".config"
+        return Path(folder) / "paddlecloud" / "config.toml"
+
+    @property
+    def client_conf(self) -> Path:
+        """Seed 002's config: the first of both documented paths that is there, else the first."""
+        files = [self.home / name for name in _CLIENT_CONFS]
+        return next((file for file in files if file.is_file()), files[0])
+
+    @property
+    def data_folder(self) -> Path:
+        """Where the embedded server of this user keeps its data."""
+        if given := self.variables.get("PADDLECLOUD_DATA"):
+            return Path(given).absolute()
+        folder = self.variables.get("XDG_DATA_HOME") or self.home / ".local" / "share"
+        return Path(folder) / "paddlecloud"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A server and an identity there: `ak` and `sk`, a `token`, or `user` and `password`.
+
+    `server` is "" where nothing names one and no embedded server runs. `sources` says where each value came from;
+    `private` are the sections [bcc] and [bos] of `client_conf`, for resources of one's own.
+    """
+
+    server: str = ""
+    user: str = ""
+    ak: str = ""
+    sk: str = ""
+    token: str = ""
+    password: str = ""
+    embedded: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+    private: Sections = field(default_factory=dict)
+    client_conf: str = ""
+
+    @property
+    def identified(self) -> bool:
+        return bool(self.token or (self.ak and self.sk) or (self.user and self.password))
+
+
+def surroundings() -> Surroundings:
+    """This process's own: the one place of the SDK that reads the environment."""
+    return Surroundings(variables=dict(os.environ), home=Path.home())
+
+
+def load(around: Surroundings | None = None) -> Profile:
+    """The effective profile."""
+    around = around or surroundings()
+    conf, sections = _client_conf(around)
+    sources = [source for source in (_environment(around), _own(around), conf, _paddle_config(around)) if source]
+    server = next((source for source in sources if source.values.get("server")), None)
+    identity = next((source for source in sources if source.gives_identity_at(server)), None)
+    if server is not None:
+        return replace(_joined(server, identity), private=sections, client_conf=str(around.client_conf))
+    running = _embedded(around)
+    profile = _joined(running, identity or running)
+    return replace(profile, embedded=True, private=sections, client_conf=str(around.client_conf))
+
+
+def load_embedded(around: Surroundings) -> Profile:
+    """The profile of this user's embedded server, whatever other one is configured."""
+    running = _embedded(around)
+    return replace(_joined(running, running), embedded=True)
+
+
+def save(around: Surroundings, values: Mapping[str, str]) -> None:
+    """Name another server and identity in our own config; an embedded server's key stays in it."""
+    config = ownconfig.read(around.config_file)
+    ownconfig.write(around.config_file, replace(config, values=values))
+
+
+def save_embedded(around: Surroundings) -> None:
+    """Keep the embedded server's access key in our own config, beside what it says of another server."""
+    values = _embedded(around).values
+    key = {name: values[name] for name in ("user", "ak", "sk") if values[name]}
+    config = ownconfig.read(around.config_file)
+    if key and key != config.embedded:
+        ownconfig.write(around.config_file, replace(config, embedded=key))
+
+
+def server_url(text: str, where: str) -> str:
+    """A server's address as we keep it; `where` names the place of a wrong one."""
+    text = text.strip().rstrip("/")
+    if "://" not in text:
+        text = f"http://{text}"
+    parts = urlsplit(text)
+    try:
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{where}: server {text!r} is no address; write http://host:port", field="server")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    name: str
+    values: Mapping[str, str]
+
+    def gives_identity_at(self, server: _Source | None) -> bool:
+        has = self.values.get
+        if has("ak") and has("sk"):
+            return True
+        at_home = server is None or server is self or server.values.get("server") == has("server")
+        return bool(has("token") or (has("user") and has("password"))) and (at_home or self.name == _ENVIRONMENT)
+
+
+def _environment(around: Surroundings) -> _Source:
+    has = around.variables.get
+    server = has("PADDLECLOUD_SERVER", "")
+    values = {
+        "server": server_url(server, "PADDLECLOUD_SERVER") if server else "",
+        "token": has("PADDLECLOUD_TOKEN", ""),
+    }
+    return _Source(_ENVIRONMENT, values)
+
+
+def _own(around: Surroundings) -> _Source:
+    file = around.config_file
+    values = dict(ownconfig.read(file).values)
+    if values.get("server"):
+        values["server"] = server_url(values["server"], str(file))
+    return _Source(str(file), values)
+
+
+def _client_conf(around: Surroundings) -> tuple[_Source | None, Sections]:
+    file = around.client_conf
+    if not file.is_file():
+        return None, {}
+    sections = read_client_conf(file)
+    main, openapi = sections.get("main", {}), sections.get("openapi", {})
+    values = {
+        "server": _from_host(openapi.get("host", ""), openapi.get("port", ""), str(file)),
+        "user": main.get("user_id") or main.get("userid", ""),
+        "ak": main.get("ak", ""),
+        "sk": main.get("sk", ""),
+    }
+    return _Source(str(file), values), {name: sections[name] for name in ("bcc", "bos") if name in sections}
+
+
+def _paddle_config(around: Surroundings) -> _Source | None:
+    file = around.home / ".paddle" / "config"
+    if not file.is_file():
+        return None
+    values = dict(read_paddle_config(file))
+    if values.get("server"):
+        values["server"] = server_url(values["server"], str(file))
+    return _Source(str(file), values)
+
+
+def _embedded(around: Surroundings) -> _Source:
+    folder = around.data_folder
+    running = _json(folder / "server.json")
+    key = _json(folder / "embedded.json") or ownconfig.read(around.config_file).embedded
+    values = {"server": str(running.get("url", "")).rstrip("/")}
+    values |= {name: str(key.get(name, "")) for name in ("user", "ak", "sk")}
+    return _Source(f"the embedded server in {folder}", values)
+
+
+def _joined(server: _Source, identity: _Source | None) -> Profile:
+    def value(key: str) -> str:
+        source = server if key == "server" else identity
+        return source.values.get(key, "") if source else ""
+
+    def origin(key: str) -> str:
+        source = server if key == "server" else identity
+        return source.name if source else ""
+
+    return Profile(
+        server=value("server"),
+        user=value("user"),
+        ak=value("ak"),
+        sk=value("sk"),
+        token=value("token"),
+        password=value("password"),
+        sources={key: origin(key) for key in KEYS if value(key)},
+    )
+
+
+def _from_host(host: str, port: str, where: str) -> str:
+    if not host:
+        return ""
+    if "://" in host or not port:
+        return server_url(host, where)
+    scheme = "https" if port == "443" else "http"
+    return server_url(f"{scheme}://{host}" + ("" if port in ("80", "443") else f":{port}"), where)
+
+
+def _json(file: Path) -> Mapping[str, object]:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
