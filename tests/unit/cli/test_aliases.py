@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,9 +20,9 @@ from tests.unit.cli.records import CREATED, ID, a_job
 
 SEED_000 = """\
 bos_url: output/job-0650470e621f3688812ceda2079805f8
-create_time: 2020-05-17 10:15:28
+create_time: {created}
 error_msg:
-finish_time: 2020-05-17 10:21:11
+finish_time: {finished}
 instance_count: 1
 instance_ids_list: trainer-0
 job_id: job-0650470e621f3688812ceda2079805f8
@@ -36,24 +34,8 @@ public_bcc: 1
 public_bos: 1
 queue_reason:
 start_cmd: sh run.sh
-start_time: 2020-05-17 10:15:47
+start_time: {started}
 wall_time: 00:30:00"""
-
-
-@pytest.fixture(autouse=True)
-def _utc() -> Iterator[None]:
-    """query_job prints local times; here local is UTC."""
-    import os
-
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "UTC"
-    time.tzset()
-    yield
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
 
 
 def read(verb: str, *words: str) -> Namespace:
@@ -61,7 +43,11 @@ def read(verb: str, *words: str) -> Namespace:
 
 
 def test_query_job_prints_seed_000s_fields_in_its_order_and_form() -> None:
-    assert "\n".join(aliases.query_lines(a_job())) == SEED_000
+    def local(seconds: int) -> str:
+        return (CREATED + timedelta(seconds=seconds)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+    expected = SEED_000.format(created=local(0), started=local(19), finished=local(343))
+    assert "\n".join(aliases.query_lines(a_job())) == expected
 
 
 def test_a_job_that_waits_has_no_times_and_no_instances_but_a_reason() -> None:

@@ -13,8 +13,9 @@ from paddlecloud.cli.completion import SHELLS, script
 def bash(*words: str) -> list[str]:
     """What bash would offer for the last of these words."""
     line = " ".join(f'"{word}"' for word in ("paddlecloud", *words))
-    lines = f'{script("bash")}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_paddlecloud\nprintf "%s\\n" "${{COMPREPLY[@]}}"'
-    return subprocess.run(["bash", "-c", lines], capture_output=True, text=True, check=True).stdout.split()
+    typed = f"COMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_paddlecloud\n"
+    program = script("bash") + typed + 'printf "%s\\n" "${COMPREPLY[@]}"'
+    return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""For people: the command `paddlecloud`. Data goes to stdout, talk to stderr."""

@@ -1,0 +1,204 @@
+"""Verbs about who one is to a server: login, config, and the tokens and access keys to be known by."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+
+from paddlecloud.cli import ask, shell, show
+from paddlecloud.cli.connect import connect
+from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.show import Column
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.units import parse_duration
+from paddlecloud.model.user import AccessKey, Scope, Token
+from paddlecloud.sdk import profile as profiles
+from paddlecloud.sdk.profile import SECRETS, Profile
+
+
+def login(parser: Parser) -> None:
+    parser.add_argument("--server", metavar="URL", help="the server's address, such as http://host:8642")
+    parser.add_argument("--user", help="your name there; the password is asked for, or read from stdin")
+    parser.add_argument("--token", metavar="TOKEN", help="a token instead of a password; - asks for it, or reads stdin")
+    parser.add_argument("--ak", help="an access key instead of a password")
+    parser.add_argument("--sk", help="its secret")
+    parser.set_defaults(run=_login)
+
+
+def config(parser: Parser) -> None:
+    parser.add_argument("--server", action="store_true", help="the settings of the server on this machine instead")
+    add_output(parser)
+    parser.set_defaults(run=_config)
+
+
+def token(parser: Parser) -> None:
+    parser.branch(
+        {
+            "create": ("make a bearer token; it is shown once", _token_create_setup),
+            "list": ("list your tokens", _token_list_setup),
+            "revoke": ("make a token worthless", _token_revoke_setup),
+        }
+    )
+
+
+def key(parser: Parser) -> None:
+    parser.branch(
+        {
+            "create": ("make an access key; its sk is shown once", _key_create_setup),
+            "list": ("list your access keys", _key_list_setup),
+            "revoke": ("make an access key worthless", _key_revoke_setup),
+        }
+    )
+
+
+VERBS: Mapping[str, Setup] = {
+    "login": login,
+    "config": config,
+    "token": token,
+    "key": key,
+}
+
+
+def _login(args: Namespace) -> None:
+    around = profiles.surroundings()
+    known = profiles.load(around)
+    server = profiles.server_url(args.server, "--server") if args.server else known.server
+    if not server:
+        raise InvalidError("--server is missing: say where to log in, such as http://host:8642", field="server")
+    from paddlecloud.sdk.client import Client
+
+    profile = _credentials(args, replace(Profile(), server=server))
+    with Client(profile) as client:
+        if profile.password:
+            made = client.accounts.login(profile.user, profile.password)
+            profile = Profile(server=server, user=profile.user, token=made.secret)
+    with Client(profile) as client:
+        me = client.accounts.me()
+    kept = {"server": server, "user": me.name, "ak": profile.ak, "sk": profile.sk, "token": profile.token}
+    profiles.save(around, kept)
+    shell.talk(f"logged in to {server} as {me.name} ({me.role}); kept in {around.config_file}")
+
+
+def _credentials(args: Namespace, profile: Profile) -> Profile:
+    if args.token:
+        return replace(profile, token=ask.password("token: ") if args.token == "-" else args.token)
+    if bool(args.ak) != bool(args.sk):
+        raise InvalidError("--ak and --sk go together: give both", field="ak")
+    if args.ak:
+        return replace(profile, ak=args.ak, sk=args.sk)
+    name = args.user or ask.name("user: ")
+    return replace(profile, user=name, password=ask.password(f"password of {name}: "))
+
+
+def _config(args: Namespace) -> None:
+    if args.server:
+        from paddlecloud.cli import serve
+
+        print(serve.settings_text(), end="")
+        return
+    around = profiles.surroundings()
+    profile = profiles.load(around)
+    rows = [
+        {"name": name, "value": _masked(name, getattr(profile, name)), "source": profile.sources.get(name, "")}
+        for name in profiles.KEYS
+        if getattr(profile, name)
+    ]
+    columns: list[Column[dict[str, str]]] = [
+        Column("NAME", lambda row: row["name"]),
+        Column("VALUE", lambda row: row["value"]),
+        Column("FROM", lambda row: row["source"]),
+    ]
+    nothing = "nothing is configured: the embedded server is started by the first command that needs one"
+    show.many(rows, columns, args.output, lambda row: row["name"], nothing)
+
+
+def _masked(name: str, value: str) -> str:
+    return value[:4] + "…" if name in SECRETS else value
+
+
+def _token_create_setup(parser: Parser) -> None:
+    parser.add_argument("name", help="what it is for")
+    parser.add_argument("--scope", choices=tuple(Scope), default=Scope.WRITE, help="read, write or admin (write)")
+    parser.add_argument("--expires", metavar="TIME", help="valid for so long: 12h, 30d; left out: until revoked")
+    add_output(parser)
+    parser.set_defaults(run=_token_create)
+
+
+def _token_create(args: Namespace) -> None:
+    seconds = None if args.expires is None else parse_duration(args.expires, "expires")
+    with connect() as client:
+        made = client.accounts.create_token(args.name, Scope(args.scope), seconds)
+    show.one(made, args.output, made.token.id, lambda one: one.secret)
+    shell.talk(f"token {made.token.id}: keep it, it is not shown again; use it as PADDLECLOUD_TOKEN")
+
+
+def _token_list_setup(parser: Parser) -> None:
+    add_output(parser)
+    parser.set_defaults(run=_token_list)
+
+
+def _token_list(args: Namespace) -> None:
+    with connect() as client:
+        found = client.accounts.tokens()
+    columns: list[Column[Token]] = [
+        Column("ID", lambda one: one.id),
+        Column("NAME", lambda one: one.name),
+        Column("SCOPE", lambda one: one.scope.value),
+        Column("CREATED", lambda one: show.local_time(one.created_at), drop=1),
+        Column("EXPIRES", lambda one: show.local_time(one.expires_at) or "never"),
+    ]
+    show.many(found, columns, args.output, lambda one: one.id, "no tokens; make one: paddlecloud token create NAME")
+
+
+def _token_revoke_setup(parser: Parser) -> None:
+    parser.add_argument("id", help="as `paddlecloud token list` shows it")
+    parser.set_defaults(run=_token_revoke)
+
+
+def _token_revoke(args: Namespace) -> None:
+    with connect() as client:
+        client.accounts.revoke_token(args.id)
+    shell.talk(f"token {args.id} is revoked")
+
+
+def _key_create_setup(parser: Parser) -> None:
+    parser.add_argument("--user", help="for this user (for admins)")
+    add_output(parser)
+    parser.set_defaults(run=_key_create)
+
+
+def _key_create(args: Namespace) -> None:
+    with connect() as client:
+        made = client.accounts.create_key(args.user)
+    show.one(made, args.output, made.key.ak, lambda one: f"ak: {one.key.ak}\nsk: {one.sk}")
+    shell.talk(
+        f"an access key of {made.key.user}: keep it, the sk is not shown again; it goes into client.conf, [main]"
+    )
+
+
+def _key_list_setup(parser: Parser) -> None:
+    add_output(parser)
+    parser.set_defaults(run=_key_list)
+
+
+def _key_list(args: Namespace) -> None:
+    with connect() as client:
+        found = client.accounts.keys()
+    columns: list[Column[AccessKey]] = [
+        Column("AK", lambda one: one.ak),
+        Column("USER", lambda one: one.user),
+        Column("CREATED", lambda one: show.local_time(one.created_at)),
+    ]
+    show.many(found, columns, args.output, lambda one: one.ak, "no access keys; make one: paddlecloud key create")
+
+
+def _key_revoke_setup(parser: Parser) -> None:
+    parser.add_argument("ak")
+    parser.set_defaults(run=_key_revoke)
+
+
+def _key_revoke(args: Namespace) -> None:
+    with connect() as client:
+        client.accounts.revoke_key(args.ak)
+    shell.talk(f"access key {args.ak} is revoked")

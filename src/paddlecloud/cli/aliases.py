@@ -1,0 +1,186 @@
+"""Old spellings: seed 002's commands with its parameters, defaults, rules and output, exactly."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddlecloud.cli import explain, files, shell, show
+from paddlecloud.cli.connect import connect
+from paddlecloud.cli.exits import job_exit_code
+from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.submit import follow_states, send
+from paddlecloud.model import paths
+from paddlecloud.model.errors import ConfigError, InvalidError
+from paddlecloud.model.job import PSERVER, Job
+from paddlecloud.model.state import StopReason
+from paddlecloud.model.units import format_duration
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec
+
+if TYPE_CHECKING:
+    from paddlecloud.sdk.profile import Profile
+
+_SECRET_KEYS = ("ak", "sk")
+
+
+def submit_job(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--job_name", default="tmp_job", metavar="NAME", help="the job's name (tmp_job)")
+    add("--start_cmd", required=True, metavar="CMD", help='what to run, such as "sh run.sh"')
+    add("--cluster", default="default", metavar="NAME", help="default, or a cluster that `paddlecloud clusters` lists")
+    _add_flag(parser, "--public_bcc", 1, "1: the shared machines; 0: machines of your own ([bcc] in client.conf)")
+    _add_flag(parser, "--public_bos", 1, "1: files are sent (--files); 0: storage of your own (--bos_url, [bos])")
+    add("--job_type", choices=JOB_TYPES, help="gpu where the cluster has GPUs, else cpu")
+    add("--instance_count", type=int, default=1, metavar="N", help="number of instances (1)")
+    add("--wall_time", metavar="HH:MM:SS", help="longest run (00:30:00)")
+    add("--bos_url", default="", metavar="URL", help="a folder in your storage; needed with public_bos=0")
+    add("--files", metavar="DIR", help="the folder to send; needed with public_bos=1")
+    add("--file", dest="files", metavar="DIR", help=argparse.SUPPRESS)
+    _add_flag(parser, "--watch_mode", 0, "1: print each change of state until the end")
+    add("--distribute_job_type", choices=DISTRIBUTIONS, help="several instances: PSERVER on CPUs, NCCL2 on GPUs")
+    parser.set_defaults(run=_submit_job)
+
+
+def query_job(parser: Parser) -> None:
+    _add_job_id(parser)
+    parser.set_defaults(run=_query_job)
+
+
+def kill_job(parser: Parser) -> None:
+    _add_job_id(parser)
+    parser.set_defaults(run=_kill_job)
+
+
+def get_files(parser: Parser) -> None:
+    _add_job_id(parser)
+    parser.add_argument("--prefix", metavar="PATH", help="only what lies below (output/<job_id>); / is everything")
+    _add_flag(parser, "--download", 0, "1: download instead of listing")
+    parser.add_argument("--download_dir", default="output", metavar="DIR", help="a new folder to put them in (output)")
+    parser.set_defaults(run=_get_files)
+
+
+VERBS: Mapping[str, Setup] = {
+    "submit_job": submit_job,
+    "query_job": query_job,
+    "kill_job": kill_job,
+    "get_files": get_files,
+    "get_fils": get_files,
+}
+
+
+def query_lines(job: Job) -> list[str]:
+    """Seed 000's fields, in its order and form."""
+    spec = job.spec
+    trainer = next((role for role in spec.roles if role.name != PSERVER), spec.roles[0])
+    instances = [task.name for task in job.placement.tasks if task.role != PSERVER] if job.placement else []
+    values = {
+        "bos_url": paths.output_prefix(job.id) if spec.public_bos else spec.bos_url,
+        "create_time": show.local_time(job.created_at),
+        "error_msg": job.error,
+        "finish_time": show.local_time(job.finished_at),
+        "instance_count": str(spec.trainers),
+        "instance_ids_list": ",".join(instances),
+        "job_id": job.id,
+        "job_name": spec.name,
+        "job_status": job.state.label,
+        "job_type": spec.job_type or "",
+        "kill_flag": "1" if job.stop is StopReason.ASKED else "0",
+        "public_bcc": str(int(spec.public_bcc)),
+        "public_bos": str(int(spec.public_bos)),
+        "queue_reason": job.queue_reason,
+        "start_cmd": trainer.command,
+        "start_time": show.local_time(job.started_at),
+        "wall_time": "" if spec.wall_time_seconds is None else format_duration(spec.wall_time_seconds),
+    }
+    return [f"{name}: {value}".rstrip().replace("\n", "\\n") for name, value in values.items()]
+
+
+def _submit_job(args: Namespace) -> int:
+    from paddlecloud.sdk import profile as profiles
+
+    check(args, profiles.load())
+    asked: Asked = {
+        "command": args.start_cmd,
+        "name": args.job_name,
+        "cluster": args.cluster,
+        "nodes": args.instance_count,
+        "public_bcc": bool(args.public_bcc),
+        "public_bos": bool(args.public_bos),
+        "bos_url": args.bos_url,
+    }
+    if args.job_type is not None:
+        asked["job_type"] = args.job_type
+    if args.wall_time is not None:
+        asked["wall_time"] = args.wall_time
+    if args.distribute_job_type is not None:
+        asked["distribute"] = args.distribute_job_type
+    with connect() as client:
+        spec = job_spec(asked, cluster_has_gpus=client.has_gpus)
+        job = send(client, spec, Path(args.files) if args.files else None)
+        print(job.id, flush=True)
+        if not args.watch_mode:
+            shell.talk("\n".join(explain.next_commands(job)))
+            return 0
+        try:
+            detail = follow_states(client, job.id)
+        except KeyboardInterrupt:
+            shell.talk("\n".join(["", *explain.detached(job.id)]))
+            raise
+    shell.talk("\n".join(explain.ending(detail)))
+    return job_exit_code(detail)
+
+
+def check(args: Namespace, profile: Profile) -> None:
+    """Seed 002's rules on what goes with what, before anything is sent."""
+    if args.public_bos and not args.files:
+        raise InvalidError("--files is missing: with public_bos=1 name the folder to send", field="files")
+    if args.public_bos and args.bos_url:
+        raise InvalidError("--bos_url goes with --public_bos=0 only: leave it out, or say so", field="bos_url")
+    if not args.public_bos and not args.bos_url:
+        raise InvalidError("--bos_url is missing: with public_bos=0 name the folder in your storage", field="bos_url")
+    if not args.public_bos and args.files:
+        raise InvalidError("--files goes with public_bos=1 only: put them into your storage", field="files")
+    if not args.public_bcc:
+        _require_section(profile, "bcc", "public_bcc=0")
+    if not args.public_bos:
+        _require_section(profile, "bos", "public_bos=0")
+
+
+def _require_section(profile: Profile, section: str, why: str) -> None:
+    found = profile.private.get(section, {})
+    missing = [key for key in _SECRET_KEYS if not found.get(key)]
+    if missing:
+        raise ConfigError(f"{why} needs {' and '.join(missing)} in section [{section}] of {profile.client_conf}")
+
+
+def _query_job(args: Namespace) -> None:
+    with connect() as client:
+        print("\n".join(query_lines(client.get(args.job_id).job)))
+
+
+def _kill_job(args: Namespace) -> None:
+    with connect() as client:
+        job = client.kill(args.job_id)
+    print(f"{job.id}  {job.state.label}")
+
+
+def _get_files(args: Namespace) -> None:
+    with connect() as client:
+        job = client.get(args.job_id).job
+        prefix = args.prefix or paths.output_prefix(job.id)
+        if not args.download:
+            for line in files.seed_lines(job, client.files(job.id, prefix), prefix):
+                print(line)
+            return
+        files.download(client, job.id, Path(args.download_dir), prefix=prefix)
+
+
+def _add_job_id(parser: Parser) -> None:
+    parser.add_argument("--job_id", required=True, metavar="JOB", help="the job's id; a name or a beginning will do")
+
+
+def _add_flag(parser: Parser, name: str, default: int, line: str) -> None:
+    parser.add_argument(name, type=int, choices=(0, 1), default=default, help=f"{line} ({default})")

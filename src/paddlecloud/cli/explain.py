@@ -1,0 +1,127 @@
+"""Why a job waits, why it ended as it did, and what to type next: the words for one job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from paddlecloud.cli import show
+from paddlecloud.model.state import JobState
+from paddlecloud.model.units import describe_duration
+
+if TYPE_CHECKING:
+    from paddlecloud.model.job import Job
+    from paddlecloud.model.task import TaskReport
+    from paddlecloud.model.views import Forecast, JobDetail
+
+_TAIL_LINES = 20
+
+
+def why_waiting(job: Job, forecast: Forecast | None, now: datetime) -> str:
+    """Its place in the queue, about when it starts, and what it waits for."""
+    words = [] if forecast is None else [place(forecast, now)]
+    if job.queue_reason:
+        words.append(job.queue_reason)
+    return "; ".join(words)
+
+
+def state_line(detail: JobDetail, now: datetime) -> str:
+    """A job's state in one line, with why it waits."""
+    why = why_waiting(detail.job, detail.forecast, now) if detail.job.state.waiting else ""
+    return f"{detail.job.state.label}: {why}" if why else detail.job.state.label
+
+
+def place(forecast: Forecast, now: datetime) -> str:
+    ahead = forecast.position - 1
+    words = "first in the queue" if ahead == 0 else f"{ahead} job{'s' if ahead > 1 else ''} before it"
+    when = about(forecast, now)
+    return f"{words}, starts {when}" if when else words
+
+
+def about(forecast: Forecast, now: datetime) -> str:
+    if forecast.about_at is None:
+        return ""
+    seconds = (forecast.about_at - now).total_seconds()
+    return "soon" if seconds < 5 else f"in about {describe_duration(seconds)}"
+
+
+def ending(detail: JobDetail) -> list[str]:
+    """How a job ended; where a task failed: which came first, how, its last lines, and what to type next."""
+    job = detail.job
+    lines = [f"{job.id} {_verdict(job)}"]
+    failed = first_failed(detail)
+    if failed is not None:
+        lines += _last_lines(failed)
+    if job.state is not JobState.SUCCESS:
+        lines += ["next:", *_next_after_failure(job, failed)]
+    return lines
+
+
+def first_failed(detail: JobDetail) -> TaskReport | None:
+    """The task that a failed job failed by."""
+    from paddlecloud.model import lifecycle
+    from paddlecloud.model.task import Report
+
+    return lifecycle.first_failed(Report(tasks=detail.tasks)) if detail.job.state is JobState.FAILED else None
+
+
+def next_commands(job: Job) -> list[str]:
+    """What one types after a submit."""
+    return _typed(
+        {
+            f"logs -f {job.id}": "follow its log",
+            f"show {job.id}": "its state, and why it waits",
+            f"kill {job.id}": "stop it",
+            f"cp {job.id} DIR": "bring its results here",
+        }
+    )
+
+
+def detached(job: str) -> list[str]:
+    typed = {f"logs -f {job}": "follow its log again", f"wait {job}": "wait for its end", f"kill {job}": "stop it"}
+    return [f"detached from {job}, which goes on without you", *_typed(typed)]
+
+
+def _verdict(job: Job) -> str:
+    if job.state is JobState.SUCCESS:
+        return f"succeeded{_took(job)}"
+    if not job.state.final:
+        return f"has not ended yet: {job.state.label}"
+    words = {
+        JobState.FAILED: "failed",
+        JobState.KILLED: "was killed",
+        JobState.TIMEOUT: "timed out",
+        JobState.SCHEDULE_TIMEOUT: "was never placed (schedule timeout)",
+    }[job.state]
+    return f"{words}{_took(job)}" + (f": {job.error}" if job.error else "")
+
+
+def _took(job: Job) -> str:
+    if job.started_at is None or job.finished_at is None:
+        return ""
+    return f" after {show.short_time((job.finished_at - job.started_at).total_seconds())}"
+
+
+def _last_lines(task: TaskReport) -> list[str]:
+    if not task.tail.strip():
+        return [f"{task.name} wrote nothing"]
+    lines = task.tail.rstrip("\n").split("\n")[-_TAIL_LINES:]
+    return [f"last lines of {task.name}:", *(f"  {task.name} | {line}" for line in lines)]
+
+
+def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:
+    if not job.state.final:
+        return next_commands(job)[:3]
+    if job.state is JobState.SCHEDULE_TIMEOUT:
+        return _typed({"clusters": "what there is to ask for", f"show {job.id}": "why it waited"})
+    whose = f" -w {failed.name}" if failed is not None else ""
+    typed = {f"logs {job.id}{whose}": "its whole log", f"cp {job.id} DIR": "what it left behind"}
+    if job.state is JobState.TIMEOUT:
+        typed["submit … --time-limit TIME"] = "with more time (--wall_time)"
+    return _typed(typed)
+
+
+def _typed(commands: Mapping[str, str]) -> list[str]:
+    longest = max(map(len, commands))
+    return [f"  paddlecloud {words:<{longest}}   {why}" for words, why in commands.items()]

@@ -1,0 +1,69 @@
+"""Verbs about a job's results: cp brings them here; `ls JOB` and get_files list them as seed 000 shows."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddlecloud.cli import shell, show
+from paddlecloud.cli.connect import connect
+from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.progress import progress
+from paddlecloud.cli.show import Column
+from paddlecloud.model import paths
+from paddlecloud.model.tree import Kind
+from paddlecloud.model.units import format_size
+
+if TYPE_CHECKING:
+    from paddlecloud.model.job import Job
+    from paddlecloud.model.views import FileEntry
+    from paddlecloud.sdk.client import Client
+
+
+def cp(parser: Parser) -> None:
+    parser.add_argument("source", metavar="JOB[:PATH]", help="a job's results, or a part: job-…:rank-0/model")
+    parser.add_argument("folder", metavar="DIR", help="a new folder to put them in")
+    parser.set_defaults(run=_cp)
+
+
+VERBS: Mapping[str, Setup] = {"cp": cp}
+
+
+def list_files(source: str, output: str) -> None:
+    ref, _, prefix = source.partition(":")
+    with connect() as client:
+        found = [entry for entry in client.files(ref, prefix) if entry.kind is not Kind.FOLDER]
+    columns: list[Column[FileEntry]] = [
+        Column("SIZE", lambda entry: format_size(entry.size)),
+        Column("TIME", lambda entry: show.local_time(entry.modified_at), drop=1),
+        Column("PATH", lambda entry: entry.path),
+    ]
+    show.many(found, columns, output, lambda entry: entry.path, "no results yet")
+
+
+def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[str]:
+    """Seed 000's list of path, size and time: the job's folder first, then files."""
+    root = f"{paths.output_prefix(job.id)}/"
+    if not paths.below_output(job.id, prefix):
+        yield f"{root}\t0\t{show.utc_time(job.created_at)}"
+    for entry in entries:
+        if entry.kind is not Kind.FOLDER:
+            yield f"{entry.path}\t{entry.size}\t{show.utc_time(entry.modified_at)}"
+
+
+def download(client: Client, job: str, folder: Path, *, prefix: str = "") -> None:
+    """Bring results into a folder, with a progress bar, and say where they are."""
+    with progress("downloading") as bar:
+        brought = client.download(job, folder, prefix=prefix, progress=bar)
+    for link in brought.skipped:
+        shell.talk(f"left out the link {link}, which leads out of the results")
+    files = f"{brought.files} file{'' if brought.files == 1 else 's'}"
+    shell.talk(f"{files}, {format_size(brought.size)}, in {folder / job}")
+
+
+def _cp(args: Namespace) -> None:
+    ref, _, prefix = args.source.partition(":")
+    with connect() as client:
+        download(client, client.resolve(ref), Path(args.folder), prefix=prefix)

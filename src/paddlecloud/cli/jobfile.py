@@ -1,0 +1,111 @@
+"""A job as a YAML or JSON file: flat, with `roles` for more than one kind of task; an unknown key is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import PSERVER, JobSpec, RoleSpec
+from paddlecloud.model.units import parse_duration
+from paddlecloud.sdk.spec import Asked, resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResources:
+    cpus: float | None = None
+    memory: str | int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRole:
+    run: str
+    count: int = 1
+    resources: FileResources = FileResources()
+    min_failed: int = 1
+    min_succeeded: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """`workdir` is the folder to send, seen from the file's own; `run` and `nodes`, or `roles`, say what to run."""
+
+    name: str | None = None
+    workdir: str | None = None
+    run: str | None = None
+    env: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    resources: FileResources = FileResources()
+    nodes: int | None = None
+    cluster: str | None = None
+    priority: int | None = None
+    time_limit: str | int | None = None
+    roles: Mapping[str, FileRole] = field(default_factory=dict)
+
+
+def read(path: Path) -> JobFile:
+    import yaml
+
+    from paddlecloud.model import wire
+
+    try:
+        plain: Any = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidError(f"{path} is neither YAML nor JSON: {error}", field="file") from None
+    if not isinstance(plain, dict):
+        raise InvalidError(f"{path} is empty or no mapping: write `run: sh run.sh` and what else is to be said")
+    try:
+        found = wire.convert(JobFile, plain)
+    except InvalidError as error:
+        raise InvalidError(f"{path}: {error.message}", field=error.field) from None
+    if found.roles and (found.run is not None or found.nodes is not None):
+        raise InvalidError(
+            f"{path}: `roles` says what runs, so `run` and `nodes` cannot stand beside it", field="roles"
+        )
+    return found
+
+
+def asked(file: JobFile) -> dict[str, Any]:
+    """What a file without roles asks for, as keywords of `Client.submit`."""
+    given = {
+        "name": file.name,
+        "command": file.run,
+        "nodes": file.nodes,
+        "cluster": file.cluster,
+        "priority": file.priority,
+        "wall_time": file.time_limit,
+        "cpus": file.resources.cpus,
+        "memory": file.resources.memory,
+        "gpus": file.resources.gpus,
+        "env": _texts(file.env) or None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
+    """The spec of a file with roles; `wanted` is the rest of what the file and the flags ask for."""
+    wall_time = wanted.get("wall_time")
+    return JobSpec(
+        roles=tuple(_role(name, role) for name, role in file.roles.items()),
+        name=wanted.get("name", "tmp_job"),
+        cluster=wanted.get("cluster", "default"),
+        job_type=wanted.get("job_type"),
+        distribute=wanted.get("distribute"),
+        env=dict(wanted.get("env", {})),
+        wall_time_seconds=parse_duration(wall_time, "time_limit") if isinstance(wall_time, str) else wall_time,
+        priority=wanted.get("priority", 0),
+    )
+
+
+def _role(name: str, role: FileRole) -> RoleSpec:
+    least = 0 if name == PSERVER and role.min_succeeded is None else role.min_succeeded
+    share = resources(role.resources.cpus, role.resources.memory, role.resources.gpus)
+    return RoleSpec(
+        name=name, count=role.count, command=role.run, resources=share, min_failed=role.min_failed, min_succeeded=least
+    )
+
+
+def _texts(env: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}

@@ -1,0 +1,78 @@
+"""The command's way in and out: finds the verb, and turns every end into an exit code and, if need be, one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from paddlecloud import __version__
+from paddlecloud.cli import shell
+from paddlecloud.cli.exits import OTHER, USAGE, exit_code
+from paddlecloud.cli.parser import UsageError, unknown_verb
+from paddlecloud.cli.verbs import VERBS, overview, parser
+from paddlecloud.model.errors import PaddleCloudError
+
+_HELP = ("-h", "--help", "-help", "help")
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # argparse, after --help
+        return end.code if isinstance(end.code, int) else OTHER
+    except UsageError as error:
+        shell.talk(f"paddlecloud: {error.message}\nsee: {error.program} --help")
+        return USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Who reads us has had enough; the interpreter would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except PaddleCloudError as error:
+        return _refused(error.message, exit_code(error))
+    except OSError as error:
+        return _refused(_about_files(error), OTHER)
+    except Exception as error:
+        if shell.variables().get("PADDLECLOUD_DEBUG"):
+            raise
+        return _refused(
+            f"{type(error).__name__}: {error}\nThis is a fault of paddlecloud {__version__}; "
+            "PADDLECLOUD_DEBUG=1 shows where. Please report it.",
+            OTHER,
+        )
+
+
+def _dispatch(argv: list[str]) -> int:
+    if argv and argv[0] in _HELP:
+        argv = [*argv[1:2], "--help"] if argv[1:] else []
+    if not argv:
+        print(overview())
+        return 0
+    if argv[0] in ("--version", "-V"):
+        argv[0] = "version"
+    verb = VERBS.get(argv[0])
+    if verb is None:
+        raise unknown_verb(argv[0], [name for name, known in VERBS.items() if known.group])
+    arguments = parser(verb).read(argv[1:])
+    code: int | None = arguments.run(arguments)
+    return code or 0
+
+
+def _refused(message: str, code: int) -> int:
+    if shell.variables().get("PADDLECLOUD_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    shell.talk(f"paddlecloud: {message}")
+    return code
+
+
+def _about_files(error: OSError) -> str:
+    named = f"{error.filename}: " if error.filename else ""
+    return f"{named}{error.strerror or error}"

@@ -1,0 +1,58 @@
+"""Progress of long work: a bar on a terminal, with rich where it is installed; else a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from paddlecloud.cli import shell
+from paddlecloud.model.units import format_size
+
+if TYPE_CHECKING:
+    from paddlecloud.sdk.transfer import Progress
+
+_QUIET_SECONDS = 5.0
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Progress]:
+    """Shows how much of `what` is done, while it is being done; nothing is shown of what takes no time."""
+    if shell.is_terminal(sys.stderr):
+        try:
+            from paddlecloud.cli.bar import bar
+        except ImportError:
+            pass
+        else:
+            with bar(what) as shown:
+                yield shown
+            return
+    lines = _PlainLines(what)
+    yield lines
+    lines.end()
+
+
+class _PlainLines:
+    """A line each few seconds, for logs and terminals without rich."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._total = 0
+        self._done = 0
+        self._began = self._told = time.monotonic()
+
+    def total(self, size: int) -> None:
+        self._total += size
+
+    def advance(self, size: int) -> None:
+        self._done += size
+        if time.monotonic() - self._told >= _QUIET_SECONDS:
+            self._told = time.monotonic()
+            shell.talk(f"{self._what}: {format_size(self._done)} of {format_size(self._total)}")
+
+    def end(self) -> None:
+        if self._done:
+            seconds = max(time.monotonic() - self._began, 0.001)
+            shell.talk(f"{self._what}: {format_size(self._done)} in {seconds:.1f} s")

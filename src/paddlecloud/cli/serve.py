@@ -1,0 +1,278 @@
+"""Verbs about a server on this machine, and the embedded one that commands start for themselves.
+
+A start holds <data>/start.lock from its first look to the server's first answer, so two at once make one server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from paddlecloud import __version__
+from paddlecloud.cli import shell, show
+from paddlecloud.cli.exits import UNREACHABLE
+from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.model.errors import ConfigError, UnreachableError
+from paddlecloud.sdk import profile as profiles
+from paddlecloud.sdk.profile import Surroundings
+
+INSTALL = "pip install 'paddlecloud[server]'"
+_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "cryptography")
+_START_SECONDS = 30.0
+_STOP_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+_LOG_LINES = 15
+
+
+def serve(parser: Parser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="its settings (server.toml in its data folder, if there)")
+    parser.add_argument("--embedded", action="store_true", help="make this user its admin, with an access key")
+    parser.set_defaults(run=_serve)
+
+
+def up(parser: Parser) -> None:
+    parser.set_defaults(run=_up)
+
+
+def down(parser: Parser) -> None:
+    parser.set_defaults(run=_down)
+
+
+def status(parser: Parser) -> None:
+    add_output(parser)
+    parser.set_defaults(run=_status)
+
+
+def version(parser: Parser) -> None:
+    parser.set_defaults(run=lambda _: print(f"paddlecloud {__version__}"))
+
+
+VERBS: Mapping[str, Setup] = {"serve": serve, "up": up, "down": down, "status": status, "version": version}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """What <data>/server.json says of a server that answers."""
+
+    pid: int
+    url: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    running: bool
+    pid: int
+    url: str
+    uptime_seconds: int
+    jobs: Mapping[str, int]
+    data: str
+
+
+def ensure_server(around: Surroundings) -> Running:
+    """The embedded server of this user, started if it does not run; its access key goes into our own config."""
+    running = _answering(around.data_folder)
+    if running is None:
+        _require_server_parts()
+        with _start_lock(around.data_folder):
+            running = _answering(around.data_folder) or _start(around)
+    profiles.save_embedded(around)
+    return running
+
+
+def settings_text() -> str:
+    """The effective settings of a server on this machine, as its config file would say them."""
+    _require_server_parts()
+    from paddlecloud.server import config
+
+    return config.render(config.load())
+
+
+def _serve(args: Namespace) -> None:
+    _require_server_parts()
+    from paddlecloud.server import app, config
+
+    app.serve(config.load(Path(args.config) if args.config else None), embedded=args.embedded)
+
+
+def _up(_: Namespace) -> None:
+    around = profiles.surroundings()
+    running = _answering(around.data_folder)
+    if running is not None:
+        shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
+    running = ensure_server(around)
+    print(running.url)
+
+
+def _down(_: Namespace) -> None:
+    folder = profiles.surroundings().data_folder
+    if not folder.is_dir():
+        shell.talk(f"no server runs in {folder}")
+        return
+    with _start_lock(folder):
+        pid = _holder(folder)
+        if pid is None:
+            shell.talk(f"no server runs in {folder}")
+            return
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _holder(folder) is not None or _alive(pid):
+            if time.monotonic() > deadline:
+                raise UnreachableError(
+                    f"the server (pid {pid}) has not stopped within {_STOP_SECONDS:.0f} s; {folder}/server.log says why"
+                )
+            time.sleep(_LOOK_SECONDS)
+    shell.talk(f"the server (pid {pid}) is stopped; running jobs run on and are picked up at the next start")
+
+
+def _status(args: Namespace) -> int:
+    around = profiles.surroundings()
+    folder = around.data_folder
+    running = _answering(folder)
+    if running is None:
+        found = Status(running=False, pid=0, url="", uptime_seconds=0, jobs={}, data=str(folder))
+        show.one(found, args.output, "", lambda one: f"no server runs in {one.data}; start it with: paddlecloud up")
+        return UNREACHABLE
+    uptime = int((shell.now() - running.started_at).total_seconds())
+    found = Status(
+        running=True,
+        pid=running.pid,
+        url=running.url,
+        uptime_seconds=uptime,
+        jobs=_jobs_by_state(around),
+        data=str(folder),
+    )
+    show.one(found, args.output, running.url, _status_text)
+    return 0
+
+
+def _status_text(found: Status) -> str:
+    return show.fields(
+        [
+            ("server", found.url),
+            ("pid", str(found.pid)),
+            ("up for", show.short_time(found.uptime_seconds)),
+            ("jobs", ", ".join(f"{count} {state}" for state, count in found.jobs.items()) or "none"),
+            ("data", found.data),
+        ]
+    )
+
+
+def _jobs_by_state(around: Surroundings) -> dict[str, int]:
+    from paddlecloud.sdk.client import Client
+
+    with Client(profiles.load_embedded(around)) as client:
+        counts = Counter(job.state.label for job in client.list(everyone=True))
+    return dict(counts.most_common())
+
+
+def _require_server_parts() -> None:
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            "no server is configured, and the parts that run one on this machine are not installed: "
+            f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
+        )
+
+
+def _answering(folder: Path) -> Running | None:
+    """The server of this data folder, if it is ready to be asked."""
+    import urllib3
+
+    try:
+        plain = json.loads((folder / "server.json").read_bytes())
+        running = Running(
+            pid=int(plain["pid"]), url=str(plain["url"]), started_at=datetime.fromisoformat(plain["started_at"])
+        )
+        if not _alive(running.pid):
+            return None
+        ready = urllib3.request("GET", f"{running.url}/readyz", timeout=5.0, retries=False)
+    except (OSError, ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
+        return None
+    return running if ready.status == 200 else None
+
+
+def _alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and was not waited for by its parent does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:  # no /proc, as on macOS, or just gone
+        return not Path("/proc/self").exists()
+    except OSError:
+        return False
+
+
+def _start(around: Surroundings) -> Running:
+    folder = around.data_folder
+    log = folder / "server.log"
+    began = time.monotonic()
+    with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        size = stream.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "paddlecloud", "serve", "--embedded"],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            cwd=folder,
+            env={**around.variables, "PADDLECLOUD_DATA": str(folder)},
+            start_new_session=True,
+        )
+    while time.monotonic() - began < _START_SECONDS:
+        running = _answering(folder)
+        if running is not None:
+            shell.talk(f"started the embedded server at {running.url} (paddlecloud down stops it)")
+            return running
+        if process.poll() is not None:
+            raise UnreachableError(f"the embedded server did not start:\n{_new_lines(log, size)}")
+        time.sleep(_LOOK_SECONDS)
+    raise UnreachableError(
+        f"the embedded server (pid {process.pid}) does not answer after {_START_SECONDS:.0f} s; {log} says why"
+    )
+
+
+def _new_lines(log: Path, size: int) -> str:
+    with open(log, encoding="utf-8", errors="replace") as stream:
+        stream.seek(size)
+        lines = stream.read().splitlines()
+    return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or f"  {log} says nothing"
+
+
+@contextlib.contextmanager
+def _start_lock(folder: Path) -> Iterator[None]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _holder(folder: Path) -> int | None:
+    """The pid of the server that holds the data folder. Asked under the start lock only: asking takes the lock."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        text = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
+        return int(text) if text.isdigit() else None
+    finally:
+        os.close(handle)

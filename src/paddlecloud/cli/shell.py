@@ -1,0 +1,44 @@
+"""What the command takes from where it was typed: variables, the terminal, the time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TextIO
+
+
+def variables() -> Mapping[str, str]:
+    """The one place of the command that reads the environment."""
+    return os.environ
+
+
+def now() -> datetime:
+    """The one clock of the command, for ages and times of day."""
+    return datetime.now(UTC)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether to colour: on a terminal that can, unless NO_COLOR (no-color.org) is set."""
+    shell = variables()
+    return is_terminal(stream) and not shell.get("NO_COLOR") and shell.get("TERM") != "dumb"
+
+
+def width(stream: TextIO) -> int | None:
+    """Columns of the terminal; None where output goes elsewhere and nothing is to be cut."""
+    return shutil.get_terminal_size().columns if is_terminal(stream) else None
+
+
+def talk(text: str) -> None:
+    """Say something to the person; never mixed with data, which goes to stdout."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,174 @@
+"""How things look: tables in kubectl's manner, JSON and YAML, states in colour, times as people read them.
+
+Piped output is never coloured or cut; on a narrow terminal columns are dropped rather than heads wrapped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TextIO, TypeVar
+
+from paddlecloud.cli import shell
+from paddlecloud.model.state import JobState
+
+T = TypeVar("T")
+
+_GAP = "  "
+_RESET = "\x1b[0m"
+_STATE_COLOURS = {
+    JobState.SUCCESS: "32",
+    JobState.FAILED: "31",
+    JobState.TIMEOUT: "31",
+    JobState.SCHEDULE_TIMEOUT: "31",
+    JobState.KILLED: "35",
+    JobState.KILLING: "35",
+    JobState.RUNNING: "36",
+    JobState.QUEUE: "33",
+}
+_TASK_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
+
+
+class Column(NamedTuple, Generic[T]):
+    """`drop`: the higher, the sooner it goes on a narrow screen (0 stays). `wide`: only with -o wide."""
+
+    head: str
+    value: Callable[[T], str]
+    drop: int = 0
+    wide: bool = False
+    colour: Callable[[T], str] | None = None
+
+
+def many(
+    rows: Sequence[T], columns: Sequence[Column[T]], output: str, name: Callable[[T], str], none: str = ""
+) -> None:
+    """Print records in the format asked for; where a table would be empty, `none` is said."""
+    if output == "name":
+        for row in rows:
+            print(name(row))
+    elif output in ("json", "yaml"):
+        _plain(list(rows), output)
+    elif rows:
+        shown = [column for column in columns if output == "wide" or not column.wide]
+        print(table(rows, shown, width=shell.width(sys.stdout), coloured=shell.has_colour(sys.stdout)))
+    elif none:
+        shell.talk(none)
+
+
+def one(record: T, output: str, name: str, text: Callable[[T], str]) -> None:
+    """Print one record in the format asked for; `text` is how a person reads it."""
+    if output == "name":
+        print(name)
+    elif output in ("json", "yaml"):
+        _plain(record, output)
+    else:
+        print(text(record))
+
+
+def table(rows: Sequence[T], columns: Sequence[Column[T]], *, width: int | None = None, coloured: bool = False) -> str:
+    cells = {column.head: [_one_line(column.value(row)) for row in rows] for column in columns}
+    widths = {head: max(len(head), *map(len, texts)) for head, texts in cells.items()}
+    kept = _that_fit(columns, widths, width)
+    lines = [_GAP.join(column.head.ljust(widths[column.head]) for column in kept).rstrip()]
+    for number, row in enumerate(rows):
+        texts = [cells[column.head][number].ljust(widths[column.head]) for column in kept]
+        texts[-1] = _cut(texts[-1].rstrip(), _room_of_last(kept, widths, width))
+        if coloured:
+            texts = [_coloured(column, row, text) for column, text in zip(kept, texts, strict=True)]
+        lines.append(_GAP.join(texts).rstrip())
+    return "\n".join(lines)
+
+
+def fields(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names and values, aligned; what is empty is left out."""
+    longest = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name:<{longest}}  {value}" for name, value in pairs if value)
+
+
+def state_colour(state: JobState) -> str:
+    return _STATE_COLOURS.get(state, "")
+
+
+def state_text(state: JobState, stream: TextIO) -> str:
+    colour = state_colour(state)
+    return paint(state.label, colour) if colour and shell.has_colour(stream) else state.label
+
+
+def task_colour(number: int) -> str:
+    return _TASK_COLOURS[number % len(_TASK_COLOURS)]
+
+
+def paint(text: str, colour: str) -> str:
+    return f"\x1b[{colour}m{text}{_RESET}"
+
+
+def local_time(at: datetime | None) -> str:
+    """Seed 002's form, in the time zone of this machine."""
+    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def utc_time(at: datetime) -> str:
+    """Seed 000's form in lists of files."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def short_time(seconds: float) -> str:
+    """kubectl's ages: 45s, 12m, 3h, 2d."""
+    seconds = max(0, int(seconds))
+    if seconds < 120:
+        return f"{seconds}s"
+    if seconds < 120 * 60:
+        return f"{seconds // 60}m"
+    if seconds < 48 * 3600:
+        return f"{seconds // 3600}h"
+    return f"{seconds // 86400}d"
+
+
+def _plain(value: object, output: str) -> None:
+    from paddlecloud.model import wire
+
+    plain: Any = wire.builtins(value)
+    if output == "json":
+        import json
+
+        print(json.dumps(plain, indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), end="")
+
+
+def _that_fit(columns: Sequence[Column[T]], widths: dict[str, int], width: int | None) -> list[Column[T]]:
+    kept = list(columns)
+    while width is not None and _least_width(kept, widths) > width:
+        droppable = [column for column in kept if column.drop]
+        if not droppable:
+            break
+        kept.remove(max(droppable, key=lambda column: column.drop))
+    return kept
+
+
+def _least_width(columns: Sequence[Column[T]], widths: dict[str, int]) -> int:
+    # The last column may be cut, down to its head or a few words.
+    *others, last = columns
+    return sum(widths[column.head] + len(_GAP) for column in others) + min(widths[last.head], max(len(last.head), 12))
+
+
+def _room_of_last(columns: Sequence[Column[T]], widths: dict[str, int], width: int | None) -> int | None:
+    if width is None:
+        return None
+    return width - sum(widths[column.head] + len(_GAP) for column in columns[:-1])
+
+
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None or len(text) <= room or room < 2 else text[: room - 1] + "…"
+
+
+def _coloured(column: Column[T], row: T, text: str) -> str:
+    colour = column.colour(row) if column.colour else ""
+    return paint(text, colour) if colour else text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split("\n")) if "\n" in text else text

@@ -1,0 +1,80 @@
+"""Every verb on one page: its group, its line of help, and its module, which is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from paddlecloud.cli.parser import Parser, Setup
+
+
+class Verb(NamedTuple):
+    name: str
+    group: str
+    module: str
+    line: str
+
+
+_JOBS, _RESULTS, _ACCOUNTS, _SERVER, _SEED, _HIDDEN = (
+    "Jobs",
+    "Results",
+    "Accounts",
+    "Server",
+    "As in the PaddleCloud manual",
+    "",
+)
+
+VERBS: Mapping[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("run", _JOBS, "submit", "submit a folder, follow its log, bring its results back"),
+        Verb("submit", _JOBS, "submit", "submit a folder and a command, or a job file"),
+        Verb("ls", _JOBS, "jobs", "list jobs"),
+        Verb("show", _JOBS, "jobs", "all about one job, and why it waits or failed"),
+        Verb("logs", _JOBS, "logs", "print or follow the logs of a job"),
+        Verb("wait", _JOBS, "jobs", "wait for a job's end; the exit code tells how it ended"),
+        Verb("kill", _JOBS, "jobs", "stop jobs"),
+        Verb("queue", _JOBS, "jobs", "waiting jobs: position, reason, about when"),
+        Verb("events", _JOBS, "jobs", "changes of state, as they happened or happen"),
+        Verb("cp", _RESULTS, "files", "copy results of a job to this machine"),
+        Verb("login", _ACCOUNTS, "account", "log in to a server and remember it"),
+        Verb("quota", _ACCOUNTS, "users", "what you may have, and what you use"),
+        Verb("user", _ACCOUNTS, "users", "add, list, disable, enable, passwd, quota (for admins)"),
+        Verb("token", _ACCOUNTS, "account", "create, list, revoke bearer tokens"),
+        Verb("key", _ACCOUNTS, "account", "create, list, revoke access keys (ak, sk)"),
+        Verb("config", _ACCOUNTS, "account", "which server, who am I, and where that was read"),
+        Verb("clusters", _SERVER, "jobs", "clusters that a job may name"),
+        Verb("up", _SERVER, "serve", "start the embedded server in the background"),
+        Verb("down", _SERVER, "serve", "stop it; running jobs run on"),
+        Verb("status", _SERVER, "serve", "whether it runs, and with what"),
+        Verb("serve", _SERVER, "serve", "run a server in the foreground"),
+        Verb("completion", _SERVER, "completion", "completion for bash, zsh or fish"),
+        Verb("version", _SERVER, "serve", "the version of this program"),
+        Verb("submit_job", _SEED, "aliases", 'submit a job: --files=job --start_cmd="sh run.sh"'),
+        Verb("query_job", _SEED, "aliases", "a job's fields: --job_id=job-…"),
+        Verb("kill_job", _SEED, "aliases", "stop a job: --job_id=job-…"),
+        Verb("get_files", _SEED, "aliases", "list or download results: --job_id=job-… --download=1"),
+        Verb("get_fils", _HIDDEN, "aliases", "get_files, as the manual also spells it"),
+    )
+}
+
+
+def parser(verb: Verb) -> Parser:
+    """The verb's parser, with `run` among its defaults."""
+    module = importlib.import_module(f"paddlecloud.cli.{verb.module}")
+    made = Parser(prog=f"paddlecloud {verb.name}", description=verb.line)
+    setups: Mapping[str, Setup] = module.VERBS
+    setups[verb.name](made)
+    return made
+
+
+def overview() -> str:
+    """The help of `paddlecloud` alone: every verb in its group."""
+    lines = ["usage: paddlecloud VERB …        paddlecloud help VERB tells more", ""]
+    for group in dict.fromkeys(verb.group for verb in VERBS.values() if verb.group):
+        lines.append(f"{group}:")
+        lines += [f"  {verb.name:<12}{verb.line}" for verb in VERBS.values() if verb.group == group]
+        lines.append("")
+    lines.append("A first job:  paddlecloud run FOLDER -- sh run.sh")
+    return "\n".join(lines)
