@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +22,7 @@ PACK_BYTES = 16 * 1024 * 1024
 PACK_CHUNKS = 4096
 _LINKS_FOLLOWED = 40
 _LARGEST_NAMED = 10
+_DIGEST = re.compile("[0-9a-f]{64}")
 _DIGEST_BYTES = 32
 _FRAME_HEAD = _DIGEST_BYTES + 4
 
@@ -201,7 +203,7 @@ def _fits_a_path(target: str) -> bool:
 
 
 def is_digest(text: str) -> bool:
-    return len(text) == 64 and all(character in "0123456789abcdef" for character in text)
+    return _DIGEST.fullmatch(text) is not None
 
 
 def _parents(path: str) -> Sequence[str]:

@@ -1,3 +1,5 @@
+"""Manifests and links as a hostile client would write them, packs, and names as text."""
+
 from __future__ import annotations
 
 import os

@@ -1,0 +1,40 @@
+"""A server of a benchmark's own: fresh data folder, empty HOME, gone at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from paddlecloud.sdk.client import Client
+from paddlecloud.sdk.profile import Profile
+
+COMMAND = [sys.executable, "-m", "paddlecloud"]
+
+
+@contextmanager
+def running(config: str = "", *, below: Path | None = None) -> Iterator[Client]:
+    """A client of a new server; `below` chooses the disk that its data is on."""
+    with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=below) as folder:
+        home, data = Path(folder, "home"), Path(folder, "data")
+        home.mkdir()
+        data.mkdir(mode=0o700)
+        (data / "server.toml").write_text(config)
+        env = {"HOME": str(home), "PATH": os.environ["PATH"], "PADDLECLOUD_DATA": str(data), "LANG": "C.UTF-8"}
+        subprocess.run([*COMMAND, "up"], env=env, check=True, stdout=subprocess.DEVNULL)
+        try:
+            with Client(_profile(data)) as client:
+                yield client
+        finally:
+            subprocess.run([*COMMAND, "down"], env=env, check=True, stdout=subprocess.DEVNULL)
+
+
+def _profile(data: Path) -> Profile:
+    server = json.loads((data / "server.json").read_text())
+    key = json.loads((data / "embedded.json").read_text())
+    return Profile(server=server["url"], user=key["user"], ak=key["ak"], sk=key["sk"])

@@ -1,0 +1,92 @@
+"""How a measurement is told: repeated, as median and spread, in one table that docs/benchmarks.md can keep."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing measured, all repeats of it, in `unit`."""
+
+    what: str
+    values: Sequence[float]
+    unit: str
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    def cells(self) -> tuple[str, ...]:
+        spread = f"{_figure(min(self.values))} – {_figure(max(self.values))}"
+        return self.what, f"{_figure(self.median)} {self.unit}", spread, str(len(self.values))
+
+
+def arguments(description: str, *, repeats: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--repeats", type=int, default=repeats, help=f"how often to measure (default {repeats})")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    return parser.parse_args()
+
+
+def seconds(action: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+def tell(name: str, rows: Sequence[Row], verdict: str, *, write: bool) -> None:
+    """Print the table with its ratio, and keep it in the page between its markers if asked."""
+    text = "\n".join([_table(rows), "", verdict, "", _circumstances(name)])
+    print(text)
+    if write:
+        _keep(name, text)
+
+
+def _figure(value: float) -> str:
+    """Three figures that mean something, never in powers of ten."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    head = ("what", "median", "spread", "repeats")
+    lines = [head, tuple("---" for _ in head), *(row.cells() for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _circumstances(name: str) -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    machine = f"{os.cpu_count()} CPUs ({_cpu_model()}), {memory:.0f} GiB, {platform.system()} {platform.release()}"
+    given = shlex.join(["python", f"bench/{name}.py", *sys.argv[1:]])
+    return f"`{given}`, Python {platform.python_version()}, {machine}, {datetime.now(UTC):%Y-%m-%d}"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _keep(name: str, text: str) -> None:
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page = PAGE.read_text(encoding="utf-8")
+    before, found, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise SystemExit(f"{PAGE} has no place for {name}: it needs the lines {begin} and {end}")
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

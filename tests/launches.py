@@ -1,0 +1,76 @@
+"""Launches for tests, and waiting for what becomes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from paddlecloud.backends.base import Backend, Launch, TaskLaunch
+from paddlecloud.model import paths
+from paddlecloud.model.job import Placement, Resources, TaskPlacement
+from paddlecloud.model.task import Report
+
+DEADLINE_SECONDS = 30.0
+
+
+def make_launch(
+    results: Path,
+    *commands: str,
+    job: str = "job-" + "0" * 32,
+    attempt: int = 1,
+    pservers: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    ports: Sequence[int] = (),
+    address: str | None = None,
+    memory_bytes: int = 512 << 20,
+    tree: Path | None = None,
+    distribute: str | None = None,
+) -> Launch:
+    """One trainer for each of `commands`, one pserver for each of `pservers`; `ports` are given out in that order."""
+    named = [("trainer", index, command) for index, command in enumerate(commands)]
+    named += [("pserver", index, command) for index, command in enumerate(pservers)]
+    places = [
+        TaskPlacement(
+            role=role,
+            index=index,
+            resources=Resources(cpus=1, memory_bytes=memory_bytes),
+            address=address,
+            ports=tuple(ports[number : number + 1]),
+        )
+        for number, (role, index, _) in enumerate(named)
+    ]
+    return Launch(
+        handle=paths.handle(job, attempt),
+        job=job,
+        name="a-test",
+        user="someone",
+        attempt=attempt,
+        placement=Placement(cluster="local", tasks=tuple(places)),
+        tasks=tuple(
+            TaskLaunch(name=paths.task_name(role, index), role=role, index=index, command=command)
+            for role, index, command in named
+        ),
+        env=env or {},
+        uses_gpus=False,
+        distribute=distribute,
+        tree=tree,
+        results=results,
+    )
+
+
+def wait_for(backend: Backend, handle: str, condition: Callable[[Report], bool]) -> Report:
+    """The first report of a handle that fulfils the condition."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition(report := backend.report([handle])[handle]):
+        assert time.monotonic() < deadline, f"{handle} did not get there: {report}"
+        time.sleep(0.005)
+    return report
+
+
+def ended(report: Report) -> bool:
+    return report.ended
+
+
+def started(report: Report) -> bool:
+    return report.started
