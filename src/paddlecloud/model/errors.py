@@ -4,6 +4,7 @@ PaddleCloudError
 ├── InvalidError           the request is wrong; `field` names the part
 │   └── UnsupportedError   understood, but this server cannot do it
 ├── UnauthenticatedError   who are you?
+│   └── StaleError         signed too early for this server: sign the request anew and send it again
 ├── ForbiddenError         you may not
 │   └── QuotaError         you may not have more
 ├── NotFoundError          no such thing, or not yours
@@ -44,6 +45,11 @@ class UnsupportedError(InvalidError):
 
 class UnauthenticatedError(PaddleCloudError):
     code = "unauthenticated"
+    status = 401
+
+
+class StaleError(UnauthenticatedError):
+    code = "stale"
     status = 401
 
 

@@ -19,7 +19,14 @@ import urllib3
 from urllib3.exceptions import HTTPError, SSLError
 
 from paddlecloud.model import signature, wire
-from paddlecloud.model.errors import BY_CODE, InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
+from paddlecloud.model.errors import (
+    BY_CODE,
+    InvalidError,
+    PaddleCloudError,
+    StaleError,
+    UnauthenticatedError,
+    UnreachableError,
+)
 from paddlecloud.model.views import LoginRequest, NewToken
 from paddlecloud.sdk.profile import Profile
 from paddlecloud.sdk.sse import Event, parse
@@ -107,9 +114,12 @@ class Http:
                 response.drain_conn()
                 continue
             self._met = True
-            if response.status >= 400:
-                raise _refusal(response, f"{self.profile.server}{path}")
-            return response
+            if response.status < 400:
+                return response
+            refusal = _refusal(response, f"{self.profile.server}{path}")
+            # Signed while the server was starting; it was refused before it did anything.
+            if not isinstance(refusal, StaleError) or not patience.pause():
+                raise refusal
 
     def follow(self, path: str, query: Query, *, is_last: Callable[[Event], bool], after: str = "") -> Iterator[Event]:
         """Server-sent events up to and with the one that `is_last`; a broken connection is taken up where it broke."""

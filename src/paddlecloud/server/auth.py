@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from paddlecloud.model import signature
-from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
+from paddlecloud.model.errors import ForbiddenError, InvalidError, StaleError, UnauthenticatedError
 from paddlecloud.model.signature import BODY_HASH_HEADER, DATE_HEADER, NONCE_HEADER, WINDOW, SignedRequest
 from paddlecloud.model.units import describe_duration
 from paddlecloud.model.user import Role, Scope, User
@@ -136,7 +136,7 @@ class _Replays:
     def refuse(self, ak: str, nonce: str, date: datetime, now: datetime) -> None:
         """Raise if this was sent before, or may have been; else remember it."""
         if date < self._started_at:
-            raise UnauthenticatedError(
+            raise StaleError(
                 "the request is dated before this server's start, so it may have been sent before: sign it anew"
             )
         with self._lock:

@@ -101,6 +101,13 @@ def test_a_quota_error_is_not_tried_again() -> None:
         assert len(there.asked) == 1
 
 
+def test_a_call_that_was_signed_while_the_server_was_starting_is_signed_and_sent_again() -> None:
+    answers = iter([problem(401, "stale"), Answer()])
+    with web(lambda asked: next(answers)) as there:
+        Http(there.profile).request("POST", "/v1/keys")
+        assert len({asked.headers["X-PC-Nonce"] for asked in there.asked}) == 2
+
+
 def test_a_token_is_sent_as_it_is() -> None:
     with web(lambda asked: Answer()) as there:
         Http(Profile(server=there.url, token="pct_x")).request("GET", "/v1/me")
