@@ -7,8 +7,9 @@ costs no memory.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from starlette.concurrency import run_in_threadpool
@@ -30,6 +31,7 @@ HEARTBEAT = b": keep-alive\n\n"
 _HEARTBEAT_SECONDS = 15.0
 _LOG_LOOK_SECONDS = 0.2
 _EVENTS_AT_ONCE = 500
+_PIECES_AT_ONCE = 4
 
 
 def encode(kind: str, value: object, event_id: str | None = None) -> bytes:
@@ -116,8 +118,11 @@ class Streams:
         """The logs of these tasks from these offsets on, each in turn, until the job has ended and all was sent."""
         heart = _Heart()
         cuts = {task: _Cut(offset=offset) for task, offset in offsets.items()}
+        turns = deque(cuts)
         known = -1
-        yield heart.beat()
+        yield heart.beat(f"id: {format_offsets(cuts)}\n\n".encode())
+        if not follow:
+            await run_in_threadpool(self._limit, job.id, cuts)
         while not self._changes.closed:
             turn = self._feed.turn()
             moves, known = self._feed.after(known), self._feed.last
@@ -125,14 +130,10 @@ class Streams:
                 # The state is read before the log: what a final state is followed by is all there will be.
                 job = await run_in_threadpool(self._jobs.get, job.id)
             complete = job.state.final or not follow
-            sent = False
-            for task, cut in cuts.items():
-                text = await run_in_threadpool(self._next_text, job.id, task, cut, complete)
-                if text:
-                    sent = True
-                    piece = LogPiece(task=task, offset=cut.offset, text=text)
-                    yield heart.beat(encode("log", piece, format_offsets(cuts)))
-            if sent:
+            pieces = await run_in_threadpool(self._next_pieces, job.id, cuts, turns, complete)
+            for piece in pieces:
+                yield heart.beat(piece)
+            if pieces:
                 continue
             if complete:
                 yield encode("end", LogEnd(state=job.state))
@@ -147,8 +148,24 @@ class Streams:
             0 if since is None else self._marks.offset(job, task, since),
         )
 
-    def _next_text(self, job: str, task: str, cut: _Cut, complete: bool) -> str:
-        return cut.take(self._transfers.read_log(job, task, cut.offset, PIECE_BYTES), complete=complete)
+    def _limit(self, job: str, cuts: Mapping[str, _Cut]) -> None:
+        """End each log where it ends now: one that is written faster than it is read would never end."""
+        for task, cut in cuts.items():
+            cut.limit = self._transfers.log_size(job, task)
+
+    def _next_pieces(self, job: str, cuts: Mapping[str, _Cut], turns: deque[str], complete: bool) -> list[bytes]:
+        """Some pieces, of tasks in turn: few enough to hold in memory, many enough for a job of many tasks."""
+        pieces: list[bytes] = []
+        for _ in range(len(turns)):
+            task, cut = turns[0], cuts[turns[0]]
+            turns.rotate(-1)
+            text = cut.take(self._transfers.read_log(job, task, cut.offset, cut.wanted), complete=complete)
+            if text:
+                piece = LogPiece(task=task, offset=cut.offset, text=text)
+                pieces.append(encode("log", piece, format_offsets(cuts)))
+            if len(pieces) == _PIECES_AT_ONCE:
+                break
+        return pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +182,12 @@ class _Cut:
     """How far one log has been sent. Pieces end with whole lines; a line that stays unfinished is sent as it is."""
 
     offset: int
-    unfinished: int = field(default=0)  # bytes of the unfinished line at the last look
+    limit: int | None = None
+    unfinished: int = 0  # bytes of the unfinished line at the last look
+
+    @property
+    def wanted(self) -> int:
+        return PIECE_BYTES if self.limit is None else max(0, min(PIECE_BYTES, self.limit - self.offset))
 
     def take(self, piece: bytes, *, complete: bool) -> str:
         """What of `piece`, the bytes at the offset, can be sent now; `complete`: the log grows no more."""

@@ -241,6 +241,29 @@ def test_a_log_that_is_a_link_to_elsewhere_is_not_followed(server: Running) -> N
     server.finish(job)
 
 
+def test_a_log_that_is_not_followed_ends_where_it_ended_when_it_was_asked_for(server: Running) -> None:
+    job = server.run()
+    server.say(job, "trainer-0", (b"x" * 1023 + b"\n") * 40_000)  # more than the connection holds unread
+    answer = server.ask("GET", f"/v1/jobs/{job}/logs?follow=0", stream=True)
+    events = parse(answer)
+    assert next(events)[0] == "log"
+    server.say(job, "trainer-0", b"written since\n")
+    rest = list(events)
+    assert rest[-1][0] == "end"
+    assert "written since" not in rest[-2][2]["text"]
+    server.finish(job)
+
+
+def test_no_task_of_many_waits_for_the_others_to_have_said_all(server: Running) -> None:
+    job = server.run(count=20)
+    for index in range(20):
+        server.say(job, f"trainer-{index}", b"a line\n" * 50_000)
+    tasks = [data["task"] for kind, _, data in read(server, f"/v1/jobs/{job}/logs?follow=0") if kind == "log"]
+    assert tasks[:20] == [f"trainer-{index}" for index in range(20)]
+    assert tasks[20:40] == tasks[:20]
+    server.finish(job)
+
+
 def test_a_stream_ends_soon_after_its_token_is_revoked(server: Running) -> None:
     job = server.run()
     token = server.token("ann", Scope.READ)
