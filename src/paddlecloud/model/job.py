@@ -76,6 +76,7 @@ class JobSpec:
     cluster: str = "default"
     job_type: str | None = None  # "gpu", "cpu"; None: gpu where the cluster has GPUs
     distribute: str | None = None  # "PSERVER", "NCCL2"; None: PSERVER where there is a pserver role
+    folder: str = ""  # the name of the folder that was sent: jobs of one folder and command are alike
     tree: str | None = None  # id of the uploaded folder
     env: Mapping[str, str] = field(default_factory=dict)
     wall_time_seconds: int | None = None

@@ -86,7 +86,8 @@ class Client:
             spec = job_spec(asked, cluster_has_gpus=self.has_gpus)
         if folder is not None:
             found = bundle.scan(Path(folder))
-            spec = replace(spec, tree=transfer.upload(self.http, found, progress))
+            tree = transfer.upload(self.http, found, progress)
+            spec = replace(spec, folder=Path(folder).resolve().name, tree=tree)
         # The key makes a repeated submit the same job, whatever became of the first answer.
         key = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
         return self.http.send(Job, "POST", "/v1/jobs", spec, headers=key, repeatable=True)

@@ -127,8 +127,8 @@ def task_names(job: Job) -> list[str]:
 
 
 def group(user: str, spec: JobSpec) -> str:
-    """Names jobs that are likely to behave alike: the same user, commands and folder."""
-    parts = [user, *(f"{role.name}={role.command}" for role in spec.roles), spec.tree or ""]
+    """Names jobs that are likely to behave alike: the same user, commands and folder, whatever was edited in it."""
+    parts = [user, *(f"{role.name}={role.command}" for role in spec.roles), spec.folder]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

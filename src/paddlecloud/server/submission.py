@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from paddlecloud.model.errors import InvalidError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
+from paddlecloud.model.paths import NAME_BYTES
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.user import Quota
 from paddlecloud.scheduler import places
@@ -50,6 +51,7 @@ class Limits:
 def check_shape(spec: JobSpec, limits: Limits) -> None:
     """Refuse what is wrong wherever the job would go."""
     _check_name(spec)
+    _check_text(spec.folder, "folder", NAME_BYTES)
     _check_roles(spec, limits)
     _check_environment(spec)
     _check_choices(spec)

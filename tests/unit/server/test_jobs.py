@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paddlecloud.model import wire
-from paddlecloud.model.job import Resources
+from paddlecloud.model.job import JobSpec, Resources, RoleSpec
 from paddlecloud.model.user import Quota, Scope
 from paddlecloud.model.views import JobDetail
+from paddlecloud.server.jobs import group
 from tests.unit.server.running import Running, a_spec, running
 from tests.waiting import wait_until
 
@@ -217,3 +219,9 @@ def test_nothing_is_recorded_of_a_job_that_was_refused(server: Running) -> None:
     for spec in wrong:
         assert server.ask("POST", "/v1/jobs", spec).status == 422, spec
     assert len(server.get("/v1/jobs?limit=1000")["items"]) == before
+
+
+def test_jobs_of_one_folder_and_command_are_alike_whatever_was_edited() -> None:
+    first = JobSpec(roles=(RoleSpec(name="trainer", count=1, command="sh run.sh"),), folder="job", tree="a" * 64)
+    assert group("ann", first) == group("ann", replace(first, tree="b" * 64))
+    assert len({group("ann", first), group("bob", first), group("ann", replace(first, folder="other"))}) == 3
