@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,13 @@ from paddlecloud.cli.parser import Parser, Setup
 from paddlecloud.cli.submit import follow_states, send
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConfigError, InvalidError
-from paddlecloud.model.job import PSERVER, Job
+from paddlecloud.model.job import PSERVER
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.units import format_duration
 from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec
 
 if TYPE_CHECKING:
+    from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.profile import Profile
 
 _SECRET_KEYS = ("ak", "sk")
@@ -71,9 +73,9 @@ VERBS: Mapping[str, Setup] = {
 }
 
 
-def query_lines(job: Job) -> list[str]:
+def query_lines(detail: JobDetail, now: datetime) -> list[str]:
     """Seed 000's fields, in its order and form."""
-    spec = job.spec
+    job, spec = detail.job, detail.job.spec
     trainer = next((role for role in spec.roles if role.name != PSERVER), spec.roles[0])
     instances = [task.name for task in job.placement.tasks if task.role != PSERVER] if job.placement else []
     values = {
@@ -90,7 +92,7 @@ def query_lines(job: Job) -> list[str]:
         "kill_flag": "1" if job.stop is StopReason.ASKED else "0",
         "public_bcc": str(int(spec.public_bcc)),
         "public_bos": str(int(spec.public_bos)),
-        "queue_reason": job.queue_reason,
+        "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else "",
         "start_cmd": trainer.command,
         "start_time": show.local_time(job.started_at),
         "wall_time": "" if spec.wall_time_seconds is None else format_duration(spec.wall_time_seconds),
@@ -158,7 +160,7 @@ def _require_section(profile: Profile, section: str, why: str) -> None:
 
 def _query_job(args: Namespace) -> None:
     with connect() as client:
-        print("\n".join(query_lines(client.get(args.job_id).job)))
+        print("\n".join(query_lines(client.get(args.job_id), shell.now())))
 
 
 def _kill_job(args: Namespace) -> None:

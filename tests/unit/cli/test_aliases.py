@@ -11,10 +11,10 @@ import pytest
 from paddlecloud.cli import aliases, files, verbs
 from paddlecloud.cli.parser import UsageError
 from paddlecloud.model.errors import ConfigError, InvalidError
-from paddlecloud.model.job import PSERVER, RoleSpec
+from paddlecloud.model.job import PSERVER, Job, RoleSpec
 from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.tree import Kind
-from paddlecloud.model.views import FileEntry
+from paddlecloud.model.views import FileEntry, Forecast, JobDetail
 from paddlecloud.sdk.profile import Profile
 from tests.unit.cli.records import CREATED, ID, a_job
 
@@ -38,6 +38,10 @@ start_time: {started}
 wall_time: 00:30:00"""
 
 
+def query_lines(job: Job, forecast: Forecast | None = None) -> list[str]:
+    return aliases.query_lines(JobDetail(job=job, forecast=forecast), CREATED)
+
+
 def read(verb: str, *words: str) -> Namespace:
     return verbs.parser(verbs.VERBS[verb]).read(words)
 
@@ -47,28 +51,28 @@ def test_query_job_prints_seed_000s_fields_in_its_order_and_form() -> None:
         return (CREATED + timedelta(seconds=seconds)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
     expected = SEED_000.format(created=local(0), started=local(19), finished=local(343))
-    assert "\n".join(aliases.query_lines(a_job())) == expected
+    assert "\n".join(query_lines(a_job())) == expected
 
 
 def test_a_job_that_waits_has_no_times_and_no_instances_but_a_reason() -> None:
     waiting = a_job(
         state=JobState.QUEUE, placement=None, started_at=None, finished_at=None, queue_reason="no room\nat all"
     )
-    lines = aliases.query_lines(waiting)
+    lines = query_lines(waiting, Forecast(position=3, about_at=CREATED + timedelta(minutes=12)))
     assert {"start_time:", "finish_time:", "instance_ids_list:", "job_status: queue"} < set(lines)
-    assert "queue_reason: no room\\nat all" in lines
+    assert "queue_reason: 2 jobs before it, starts in about 12 min; no room\\nat all" in lines
 
 
 def test_states_are_written_as_the_manual_writes_them_and_a_kill_is_flagged() -> None:
-    assert "job_status: schedule timeout" in aliases.query_lines(a_job(state=JobState.SCHEDULE_TIMEOUT))
-    lines = aliases.query_lines(a_job(state=JobState.KILLED, stop=StopReason.ASKED, error="killed by zhangsan"))
+    assert "job_status: schedule timeout" in query_lines(a_job(state=JobState.SCHEDULE_TIMEOUT))
+    lines = query_lines(a_job(state=JobState.KILLED, stop=StopReason.ASKED, error="killed by zhangsan"))
     assert {"kill_flag: 1", "error_msg: killed by zhangsan"} < set(lines)
 
 
 def test_pservers_are_no_instances_of_their_own() -> None:
     job = a_job()
     pserver = RoleSpec(name=PSERVER, count=1, command="sh ps.sh", min_succeeded=0)
-    lines = aliases.query_lines(replace(job, spec=replace(job.spec, roles=(pserver, *job.spec.roles))))
+    lines = query_lines(replace(job, spec=replace(job.spec, roles=(pserver, *job.spec.roles))))
     assert {"instance_count: 1", "start_cmd: sh run.sh"} < set(lines)
 
 
