@@ -123,5 +123,18 @@ def test_every_task_of_a_gang_has_its_own_variables(lab: Lab) -> None:
     assert first["LOCAL_LOG_PATH"] != second["LOCAL_LOG_PATH"]
 
 
+def test_each_trainer_of_a_gpu_job_sees_a_gpu_of_its_own(lab: Lab) -> None:
+    lab.configure('[clusters.local]\nbackend = "local"\ngpus = 2\n')
+    lab.folder(run_sh="env > $OUTPUT_PATH/env\n")
+    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
+    lab.ends(job, "success")
+    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    seen = [read_env(lab.work / "result" / job / rank / "env") for rank in ("rank-0", "rank-1")]
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in seen] == ["0", "1"]
+    assert {env["PADDLE_USE_CUDA"] for env in seen} == {"1"}
+    assert {env["DISTRIBUTE_JOB_TYPE"] for env in seen} == {"NCCL2"}
+    assert lab.field(job, "job_type") == "gpu"
+
+
 def read_env(path: Path) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in path.read_text().splitlines())

@@ -42,11 +42,13 @@ def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
 
 
 def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable[Placement], gpus: int) -> Placement:
-    """The tasks with addresses, ports and GPUs that none of the held placements has."""
+    """The tasks with addresses, ports and GPUs that none of the held placements has, on whatever cluster it is: two
+    clusters may be one machine, whose ports they share."""
+    held = list(held)
     in_use = [task for placement in held for task in placement.tasks]
     ports = _free_ports(paths.handle(job.id, job.attempt + 1), {port for task in in_use for port in task.ports})
     addresses = _free_addresses({task.address for task in in_use})
-    taken = {gpu for task in in_use for gpu in task.gpus}
+    taken = {gpu for placement in held if placement.cluster == cluster for task in placement.tasks for gpu in task.gpus}
     free_gpus = iter([gpu for gpu in range(gpus) if gpu not in taken])
     placed = tuple(
         replace(

@@ -88,7 +88,7 @@ class _Room:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.free = {name: free(snapshot, name) for name in snapshot.clusters}
-        self.held = {name: _on(snapshot.placed, name) for name in snapshot.clusters}
+        self.held = [job.placement for job in snapshot.placed if job.placement]
         self.ends = {name: _ends(snapshot, name) for name in snapshot.clusters}
         self.reservations: dict[str, _Reservation] = {}
         self._running: dict[str, int] = {}
@@ -130,8 +130,8 @@ class _Room:
     def _hold(
         self, name: str, job: Job, tasks: list[TaskPlacement], need: Resources, end: datetime, capacity: Resources
     ) -> Placement:
-        placement = places.place(job, name, tasks, self.held[name], capacity.gpus)
-        self.held[name].append(placement)
+        placement = places.place(job, name, tasks, self.held, capacity.gpus)
+        self.held.append(placement)
         self.ends[name].append((end, need))
         self.free[name] = (self.free[name] or Resources()) - need
         return placement

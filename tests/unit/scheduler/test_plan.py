@@ -118,6 +118,15 @@ def test_default_tries_its_clusters_in_order() -> None:
     assert [placement.cluster for _, placement in decided.placements] == ["first", "second"]
 
 
+def test_jobs_on_two_clusters_share_no_port_and_no_address() -> None:
+    """They may be one machine."""
+    two = {"first": CPU_ONLY, "second": CPU_ONLY}
+    job = a_job(1, count=4, cluster="first")
+    decided = decide([job, replace(a_job(1, count=4, cluster="second"), id=job.id)], clusters=two)
+    tasks = [task for _, placement in decided.placements for task in placement.tasks]
+    assert len({task.address for task in tasks}) == len({task.ports for task in tasks}) == 8
+
+
 def test_a_cluster_that_does_not_answer_places_nothing_and_says_so() -> None:
     decided = decide([a_job(1)], clusters={})
     assert decided.reasons == {a_job(1).id: "cluster local does not answer"}
