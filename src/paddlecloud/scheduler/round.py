@@ -26,6 +26,8 @@ from paddlecloud.store.jobs import Jobs
 
 log = logging.getLogger(__name__)
 
+_LONGEST_PAUSE_POWER = 8  # of two: about four minutes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -69,6 +71,7 @@ class Round:
         self._folders = folders
         self._limits = limits
         self._recorded: dict[str, Report] = {}
+        self._paused: dict[str, datetime] = {}  # by job id: not placed again before
 
     def run(self, now: datetime) -> bool:
         """Whether anything moved."""
@@ -124,7 +127,8 @@ class Round:
         self._recorded = dict(reports)
 
     def _place(self, look: _Look) -> bool:
-        live = self._jobs.live()
+        self._paused = {job: until for job, until in self._paused.items() if until > look.now}
+        live = [job for job in self._jobs.live() if job.id not in self._paused]
         decided = plan(self._snapshot(look.now, live, look.capacities))
         moves = [
             (job, Move(to=JobState.SCHEDULE, at=look.now, why=f"placed on {placement.cluster}", placement=placement))
@@ -154,6 +158,7 @@ class Round:
         except UnreachableError as error:
             log.warning("%s waits to be started: %s", job.handle, error)
         except BusyError as error:
+            self._paused[job.id] = look.now + timedelta(seconds=2 ** min(job.attempt, _LONGEST_PAUSE_POWER))
             return Move(to=JobState.QUEUE, at=look.now, why=error.message)
         except (RefusedError, NotFoundError, KeyError, OSError) as error:
             why = f"could not be started: {error}"

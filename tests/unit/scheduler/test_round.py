@@ -142,6 +142,19 @@ def test_what_a_backend_will_not_start_fails_or_is_placed_anew(
     assert "port 20000 is taken" in record.error + record.queue_reason
 
 
+def test_a_job_that_cannot_be_started_as_placed_is_tried_again_after_a_growing_pause(world: World) -> None:
+    world.backend.taken_ports = set(range(20_000, 32_000))
+    job = world.submit(1)
+    for _ in range(60):
+        world.run()
+        world.now += timedelta(seconds=1)
+    assert world.jobs.get(job.id).attempt == 5
+    world.backend.taken_ports = set()
+    world.now += timedelta(minutes=5)
+    world.run(2)
+    assert world.state(job) is JobState.RUNNING
+
+
 class AnythingMayHappen(RuleBasedStateMachine):
     """Jobs come, end, are killed and lost, clusters fall silent, the server crashes, time passes."""
 
