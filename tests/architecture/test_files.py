@@ -89,10 +89,7 @@ def test_every_folder_of_the_package_is_a_package() -> None:
     assert [shown(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
 
 
-def test_no_file_names_where_packages_are_fetched_from() -> None:
-    host = re.compile(r"pypi\.org|pythonhosted|registry\.npmjs|--(extra-)?index-url|/opt/pypi")
-    files = [file for pattern in ("*.toml", "*.md", "Makefile", ".ci/*") for file in ROOT.glob(pattern)]
-    folders = ("docs", "requirements", *OURS)
-    files += [file for folder in folders for file in (ROOT / folder).rglob("*") if file.is_file()]
-    found = [shown(file) for file in files if file != Path(__file__) and host.search(file.read_text(errors="replace"))]
-    assert not found
+def test_what_is_pinned_does_not_say_where_it_is_fetched_from() -> None:
+    """A machine's own settings name its package index, so that the pins hold behind any mirror."""
+    pinned = [ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / "requirements").iterdir()]
+    assert [shown(file) for file in pinned if re.search(r"https?://|index-url", file.read_text())] == []

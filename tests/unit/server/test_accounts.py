@@ -70,7 +70,7 @@ def test_an_admin_changes_role_quota_and_whether_a_user_may_come_in(server: Runn
         {"rol": "user"},
     ):
         assert server.ask("PATCH", "/v1/users/dave", wrong, token=server.root).status == 422
-    assert server.ask("PATCH", "/v1/users/nobody", {"disabled": True}, token=server.root).status == 404
+    assert server.ask("PATCH", "/v1/users/no-such-user", {"disabled": True}, token=server.root).status == 404
 
 
 def test_a_new_key_signs_until_it_is_revoked(server: Running) -> None:

@@ -113,7 +113,7 @@ def test_an_unknown_sender_is_refused_before_the_body_is_read(server: Running) -
         ("DELETE", "/v1/jobs", 405, "invalid"),
         ("PATCH", "/healthz", 405, "invalid"),
         ("GET", "/v1/jobs/job-1", 404, "not_found"),
-        ("GET", "/v1/users/nobody", 403, "forbidden"),
+        ("GET", "/v1/users/no-such-user", 403, "forbidden"),
         ("GET", "/v1/jobs?limit=a", 422, "invalid"),
         ("POST", "/v1/jobs", 422, "invalid"),
     ],
