@@ -24,6 +24,8 @@ def make_launch(
     ports: Sequence[int] = (),
     address: str | None = None,
     memory_bytes: int = 512 << 20,
+    cpus: float = 1,
+    cpu_limit: bool = False,
     tree: Path | None = None,
     distribute: str | None = None,
 ) -> Launch:
@@ -34,7 +36,8 @@ def make_launch(
         TaskPlacement(
             role=role,
             index=index,
-            resources=Resources(cpus=1, memory_bytes=memory_bytes),
+            resources=Resources(cpus=cpus, memory_bytes=memory_bytes),
+            cpu_limit=cpu_limit,
             address=address,
             ports=tuple(ports[number : number + 1]),
         )

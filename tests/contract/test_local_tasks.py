@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import stat
@@ -246,6 +247,17 @@ def test_out_of_memory_is_named_with_the_limit(tmp_path: Path) -> None:
         task = room.run(launch)
         assert task.outcome == "out of memory: used more than its limit of 64.0 MiB"
         assert task.exit_code == 137
+
+
+@pytest.mark.parametrize(("asked", "allowed"), [(True, 0.6), (False, math.inf)])
+def test_cpus_that_were_asked_for_are_a_limit_too(tmp_path: Path, asked: bool, allowed: float) -> None:
+    spin = "import time; t = time.monotonic()\nwhile time.monotonic() < t + 1: pass\nprint(time.process_time())"
+    with Room(tmp_path) as room:
+        if "cpu" not in room.backend.isolation:
+            pytest.skip(room.backend.isolation)
+        launch = room.launch(f"python -c '{spin}'", cpus=0.2, cpu_limit=asked)
+        assert room.run(launch).exit_code == 0
+        assert float((launch.results / "log" / "trainer-0.log").read_text()) < allowed
 
 
 def test_without_control_groups_memory_is_limited_for_each_process(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         log_file=str(results / paths.log_file(task.name)),
         log_folder=str(results / paths.log_folder(task.name)),
         cpus=place.resources.cpus,
-        cpu_limit=False,  # weights share the CPUs; idle ones may be used by whoever is there
+        cpu_limit=place.cpu_limit,
         memory_bytes=place.resources.memory_bytes,
         pids_limit=here.pids_limit,
         grace_seconds=here.grace_seconds,

@@ -101,6 +101,7 @@ class TaskPlacement:
     role: str
     index: int
     resources: Resources
+    cpu_limit: bool = False  # its CPUs were asked for, so it gets no more of them; else it may use idle ones
     address: str | None = None
     ports: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()

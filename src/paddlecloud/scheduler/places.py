@@ -23,7 +23,12 @@ def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
     or, where all tasks would not fit that way, an equal share of the cluster."""
     roles = {role.name: role for role in spec.roles}
     tasks = [
-        TaskPlacement(role=role.name, index=index, resources=_completed(role.resources, capacity))
+        TaskPlacement(
+            role=role.name,
+            index=index,
+            resources=_completed(role.resources, capacity),
+            cpu_limit=role.resources is not None and role.resources.cpus > 0,
+        )
         for role in spec.roles
         for index in range(role.count)
     ]

@@ -157,6 +157,14 @@ def test_amounts_that_are_not_asked_for_follow_from_those_that_are() -> None:
     assert request(Resources(memory_bytes=GIB)) == Resources(cpus=1, memory_bytes=GIB)
 
 
+def test_only_cpus_that_were_asked_for_are_a_limit() -> None:
+    def limited(asked: Resources | None) -> bool:
+        spec = JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x", resources=asked),))
+        return places.requests(spec, MACHINE)[0].cpu_limit
+
+    assert [limited(None), limited(Resources(gpus=1)), limited(Resources(cpus=1))] == [False, False, True]
+
+
 def test_a_trainer_of_a_gpu_job_gets_a_gpu_of_its_own_and_a_pserver_none() -> None:
     roles = (RoleSpec(name="trainer", count=2, command="x"), RoleSpec(name="pserver", count=2, command="x"))
     job = replace(a_job(1), spec=JobSpec(roles=roles))
