@@ -27,6 +27,7 @@ class Room:
     isolated: bool = True
     grace_seconds: float = 10.0
     python: str | None = None
+    hidden: tuple[Path, ...] = ()
     woken: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -50,6 +51,7 @@ class Room:
             wake=self.woken.set,
             grace_seconds=self.grace_seconds,
             python=self.python,
+            hidden=self.hidden,
             namespaces=self.isolated,
             cgroups=self.isolated,
         )
@@ -78,6 +80,7 @@ class Room:
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,
             pids_limit=100,
+            hidden=[],
             wake=self.tasks,
         )
         folder.mkdir()

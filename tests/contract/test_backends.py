@@ -15,7 +15,7 @@ from paddlecloud.backends.base import Backend, BusyError, Launch
 from paddlecloud.backends.local import LocalBackend
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Resources
-from paddlecloud.model.task import TaskState
+from paddlecloud.model.task import Report, TaskState
 from tests.fakes import FakeBackend
 from tests.launches import ended, make_launch, started, wait_for
 
@@ -126,7 +126,11 @@ def test_a_task_that_dies_of_a_signal_tells_which(stage: Stage) -> None:
 def test_every_task_of_a_launch_is_reported_by_its_name(stage: Stage) -> None:
     launch = stage.launch("true", "exit 4", FOREVER, pservers=["true"])
     stage.backend.start(launch)
-    report = wait_for(stage.backend, launch.handle, lambda report: sum(task.state.ended for task in report.tasks) == 3)
+
+    def three_ended(report: Report) -> bool:
+        return report.started and sum(task.state.ended for task in report.tasks) == 3
+
+    report = wait_for(stage.backend, launch.handle, three_ended)
     states = {task.name: task.state for task in report.tasks}
     assert states == {
         "trainer-0": TaskState.SUCCEEDED,

@@ -249,6 +249,31 @@ def test_out_of_memory_is_named_with_the_limit(tmp_path: Path) -> None:
         assert task.exit_code == 137
 
 
+def test_a_task_reaches_nothing_of_the_server_but_what_is_its_own(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "results" / "job-other").mkdir(parents=True)
+    (data / "key").write_text("secret")
+    with Room(data, hidden=(data,)) as room:
+        if "mount" not in room.backend.isolation:
+            pytest.skip(room.backend.isolation)
+        tree = data / "tree"
+        tree.mkdir()
+        (tree / "run.sh").write_text("true")
+        undo = f"umount {data}; umount -l {data}; unshare -Urm umount {data}; cat /proc/1/root{data}/key"
+        launch = room.launch(
+            f"{undo}; cat {data}/key; ls {data}; ls {data}/results; touch {data}/new; "
+            "ls; cat $LOCAL_MOUNT_PATH/run.sh && python -c 'print(1)' && touch $HOME/x $TMPDIR/x $OUTPUT_PATH/x here",
+            tree=tree,
+        )
+        assert room.run(launch).exit_code == 0
+        log = (launch.results / "log" / "trainer-0.log").read_text()
+        assert "secret" not in log
+        assert "job-other" not in log
+        assert "run.sh" in log
+        assert not (data / "new").exists()
+        assert (launch.results / "rank-0" / "x").exists()
+
+
 @pytest.mark.parametrize(("asked", "allowed"), [(True, 0.6), (False, math.inf)])
 def test_cpus_that_were_asked_for_are_a_limit_too(tmp_path: Path, asked: bool, allowed: float) -> None:
     spin = "import time; t = time.monotonic()\nwhile time.monotonic() < t + 1: pass\nprint(time.process_time())"
@@ -264,7 +289,7 @@ def test_without_control_groups_memory_is_limited_for_each_process(tmp_path: Pat
     with Room(tmp_path, isolated=False) as room:
         task = room.run(room.launch("python -c 'x = bytearray(500 << 20)'", memory_bytes=64 << 20))
         assert task.exit_code == 1
-        assert "MemoryError" in task.tail
+        assert task.outcome == "out of memory: a process asked for more than its limit of 64.0 MiB"
 
 
 @pytest.mark.parametrize("outlives", [False, True])

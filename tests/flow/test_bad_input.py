@@ -267,6 +267,17 @@ def test_a_results_path_that_climbs_is_refused(lab: Lab, prefix: str) -> None:
         assert call(lab, "GET", f"/v1/jobs/{job}/files/output/{job}/{link}")[0] in (404, 422)
 
 
+def test_a_job_cannot_read_the_servers_keys_and_records(lab: Lab) -> None:
+    secret = json.loads((lab.data / "embedded.json").read_text())["sk"]
+    config = lab.home / ".config" / "paddlecloud" / "config.toml"
+    assert secret in config.read_text()
+    job = lab.submit(f"cat {lab.data}/embedded.json {lab.data}/key {config}; ls {lab.data}/files; true")
+    lab.ends(job, "success")
+    log = lab.out("logs", job)
+    assert secret not in log
+    assert log.count("No such file") == 4
+
+
 def serve(lab: Lab, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, "serve", *words], capture_output=True, text=True, env={**lab.env, **env}, timeout=30

@@ -83,7 +83,7 @@ def test_a_job_that_waits_too_long_is_called_schedule_timeout(lab: Lab) -> None:
     second = lab.submit("true")
     lab.ends(second, "schedule timeout")
     waited = [row.why for row in lab.client().get(second).history if row.to_state.label == "queue"]
-    assert "more than is free on local" in waited[0]
+    assert "needs 1 CPU" in waited[0]
     lab.type("kill_job", f"--job_id={first}")
     lab.ends(first, "killed")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import pwd
 import shutil
@@ -32,6 +33,8 @@ from paddlecloud.runtime import processes, taskfile, wake
 from paddlecloud.runtime.cgroups import remove as remove_groups
 from paddlecloud.runtime.folder import Begun, Ended, TaskFolder, stop_file, sync_folder, write_durably
 
+log = logging.getLogger(__name__)
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -46,6 +49,7 @@ class LocalBackend:
         grace_seconds: float = 30.0,
         python: str | None = None,
         pids_limit: int = 4096,
+        hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
         namespaces: bool = True,  # False, here and below: do without, also where the machine allows them
         cgroups: bool = True,
     ) -> None:
@@ -58,6 +62,7 @@ class LocalBackend:
         self._wake = wake
         self._grace_seconds = grace_seconds
         self._pids_limit = pids_limit
+        self._hidden = [folder.absolute() for folder in hidden]
         self._search_path = _search_path(self._root, _interpreter(python))
         self._account = _account()
         self._tasks: dict[str, tuple[str, ...]] = {}
@@ -65,6 +70,7 @@ class LocalBackend:
         group = f"paddlecloud-{hashlib.sha256(os.fsencode(self._root)).hexdigest()[:12]}"
         self._forker = Forker(self._root, group, namespaces=namespaces, cgroups=cgroups)
         self._knocks = _Knocks(self._root, wake)
+        log.info("tasks in %s: %s", self._root, self.isolation)
 
     @property
     def isolation(self) -> str:
@@ -160,6 +166,7 @@ class LocalBackend:
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
             pids_limit=self._pids_limit,
+            hidden=self._hidden,
             wake=self._root,
         )
         try:

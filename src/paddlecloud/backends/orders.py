@@ -32,6 +32,7 @@ class Here:
     search_path: Sequence[str]
     grace_seconds: float
     pids_limit: int
+    hidden: Sequence[Path]
     wake: Path
 
 
@@ -87,6 +88,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         memory_bytes=place.resources.memory_bytes,
         pids_limit=here.pids_limit,
         grace_seconds=here.grace_seconds,
+        hidden=[str(folder) for folder in here.hidden],
         wake=str(here.wake),
     )
 

@@ -75,6 +75,8 @@ class Inside:
             cgroups.limit_process(self.leaf, self.limits)
             if self.isolation.user and os.geteuid() != 0:
                 namespaces.keep_write_access()
+            elif self.isolation.mount:
+                namespaces.keep_hidden()
             _connect(self.log)
             os.chdir(self.folder.work)
             os.umask(0o022)

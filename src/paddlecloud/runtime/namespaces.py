@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Sequence
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWIPC = 0x08000000
@@ -18,6 +18,8 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
 
 _MS_RDONLY = 1
+_MS_NOSUID = 2
+_MS_NODEV = 4
 _MS_REMOUNT = 32
 _MS_BIND = 4096
 _MS_REC = 16384
@@ -27,11 +29,15 @@ _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
 _CAP_DAC_OVERRIDE = 1
 _CAPABILITY_VERSION_3 = 0x20080522
+# With these root could look behind what is hidden: read any inode, trace, load code into the kernel, raw I/O, mount,
+# boot, make device files, and what newer kernels have split off from mounting.
+_CAPS_TO_LOOK_BEHIND = (2, 16, 17, 19, 21, 22, 27, 38, 39, 40)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -116,6 +122,31 @@ def mount_read_only(source: str, target: str) -> None:
     _mount(b"none", os.fsencode(target), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
 
 
+def hide(folder: str, kept: Sequence[str]) -> None:
+    """Put an empty folder over `folder`, in which only what is `kept` of it can still be reached, where it was."""
+    inside = [path for path in kept if path.startswith(folder + "/")]
+    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in inside]
+    try:
+        _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m")
+        for path, fd in zip(inside, fds):
+            os.makedirs(path, exist_ok=True)
+            _mount(b"/proc/self/fd/%d" % fd, os.fsencode(path), None, _MS_BIND | _MS_REC, None)
+    finally:
+        for fd in fds:
+            os.close(fd)
+    flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
+    _mount(b"none", os.fsencode(folder), None, flags, None)
+
+
+def keep_hidden() -> None:
+    """Take from root, for good, what it could undo `hide` by."""
+    for capability in _CAPS_TO_LOOK_BEHIND:
+        try:
+            _prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            continue  # an older kernel does not know it
+
+
 def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -154,6 +185,7 @@ def _works(isolation: Isolation, scratch: str) -> bool:
                 pass
             os.unlink(os.path.join(folders[3], "written"))
         mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
+        hide(scratch, [os.path.join(scratch, "work")])
         if isolation.pid:
             mount_proc()
         os.stat("/proc/self/stat")

@@ -25,6 +25,7 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _TAIL_LINES = 20
 _TAIL_BYTES = 4096
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,17 @@ class _Supervision:
             return outcome
         return Outcome(outcome.exit_code, outcome.signal, self._reason(outcome, out_of_memory))
 
+    @property
+    def _leaf_has_no_memory_limit(self) -> bool:
+        return self._task.memory_bytes > 0 and "memory" not in self._leaf.limiting
+
     def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
+        limit = f"its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
         if out_of_memory:
-            return f"out of memory: used more than its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
+            return f"out of memory: used more than {limit}"
+        if self._leaf_has_no_memory_limit and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
+            # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
+            return f"out of memory: a process asked for more than {limit}"
         if self._gave_up:
             return f"killed: did not end within {self._task.grace_seconds:g} s of being asked to"
         if outcome.exit_code == 127:
@@ -190,17 +199,25 @@ class _Log:
     def note(self, text: str) -> None:
         self._line(f"paddlecloud: {text}")
 
+    def ends_with_any(self, words: tuple[str, ...]) -> bool:
+        """Whether one of the words is in the last lines."""
+        tail = self._tail()
+        return any(word in tail for word in words)
+
     def close(self) -> str:
         """Make the log durable; its last lines of this attempt."""
         try:
             os.fsync(self.fd)
-            size = os.fstat(self.fd).st_size
-            start = max(self._start, size - _TAIL_BYTES)
-            text = os.pread(self.fd, _TAIL_BYTES, start).decode("utf-8", "replace")
+            return self._tail()
         except OSError:
             return ""
         finally:
             os.close(self.fd)
+
+    def _tail(self) -> str:
+        size = os.fstat(self.fd).st_size
+        start = max(self._start, size - _TAIL_BYTES)
+        text = os.pread(self.fd, _TAIL_BYTES, start).decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
     def _line(self, text: str) -> None:

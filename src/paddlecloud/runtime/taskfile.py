@@ -51,6 +51,7 @@ class TaskFile:
     memory_bytes: int
     pids_limit: int
     grace_seconds: float
+    hidden: list[str]  # folders of the server: in these, only what is this task's own can be reached
     wake: str  # the folder of the socket to knock at
     format: int = FORMAT
 

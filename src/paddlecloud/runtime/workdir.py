@@ -22,8 +22,18 @@ def lay_out(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
     """Fill the working directory, and put the tree at LOCAL_MOUNT_PATH; called inside the task's namespaces."""
     if task.tree is not None and not (isolation.overlay and _overlaid(task.tree, folder, isolation)):
         _Copy().tree(task.tree, folder.work)
-    if isolation.mount and task.mount != task.tree:
-        namespaces.mount_read_only(task.tree or task.mount, task.mount)
+    if isolation.mount:
+        if task.mount != task.tree:
+            namespaces.mount_read_only(task.tree or task.mount, task.mount)
+        _hide(task)
+
+
+def _hide(task: TaskFile) -> None:
+    """Keep the server's records, keys and other users' files from the task, which runs as the server's own account."""
+    own = [task.work, task.mount, task.home, task.temporary, os.path.dirname(task.output), *task.search_path]
+    for folder in task.hidden:
+        if os.path.isdir(folder):
+            namespaces.hide(folder, [path for path in own if os.path.isdir(path)])
 
 
 def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:

@@ -121,7 +121,7 @@ class _Room:
         if not need.fits(left):
             if name not in self.reservations and need.fits(capacity):
                 self.reservations[name] = _reserve(job, need, left, self.ends[name])
-            return f"needs {describe(need)}, more than is free on {name} ({describe(capacity)} in all)"
+            return _no_room(name, need, left, capacity)
         end = self.snapshot.now + expected(job)
         if (kept := self.reservations.get(name)) and not kept.lets_pass(need, end):
             return f"the room it needs on {name} is kept for {kept.job}, which is before it"
@@ -135,6 +135,10 @@ class _Room:
         self.ends[name].append((end, need))
         self.free[name] = (self.free[name] or Resources()) - need
         return placement
+
+
+def _no_room(name: str, need: Resources, left: Resources, capacity: Resources) -> str:
+    return f"needs {describe(need)}; free on {name}: {describe(left)} of {describe(capacity)}"
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ like any other, so there is no recovery code.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from paddlecloud.store.jobs import Jobs
 
 log = logging.getLogger(__name__)
 
+_REASONS_KEPT_FRESH = 100
 _LONGEST_PAUSE_POWER = 8  # of two: about four minutes
 
 
@@ -135,7 +137,7 @@ class Round:
             for job, placement in decided.placements
         ]
         moves += _to_queue(live, decided, look.now)
-        self._jobs.say_why({job.id: why for job, why in _changed_reasons(live, decided)})
+        self._jobs.say_why(_changed_reasons(live, decided))
         return bool(self._jobs.move_all(moves)) if moves else False
 
     def _act(self, look: _Look) -> bool:
@@ -219,12 +221,12 @@ def _to_queue(live: Iterable[Job], decided: Plan, now: datetime) -> list[tuple[J
     ]
 
 
-def _changed_reasons(live: Iterable[Job], decided: Plan) -> list[tuple[Job, str]]:
-    return [
-        (job, decided.reasons[job.id])
-        for job in live
-        if job.state is JobState.QUEUE and decided.reasons.get(job.id, job.queue_reason) != job.queue_reason
-    ]
+def _changed_reasons(live: Iterable[Job], decided: Plan) -> dict[str, str]:
+    """Reasons that differ from what the records say. They change with all that starts and ends, so only the front of a
+    long queue is kept up to date; those behind have theirs from when they came."""
+    said = {job.id: job.queue_reason for job in live if job.state is JobState.QUEUE}
+    front = itertools.islice(decided.reasons.items(), _REASONS_KEPT_FRESH)
+    return {job: why for job, why in front if said.get(job, why) != why}
 
 
 def _on(job: Job, cluster: str) -> bool:

@@ -164,7 +164,7 @@ class JobSettings:
     python: str = field(
         default="",
         metadata=_line(
-            _program, "Full path of what tasks find as python and python3; empty: what this server runs on."
+            _program, "Full path of what tasks find as python and python3; empty: the one behind this server's."
         ),
     )
 
@@ -278,6 +278,11 @@ def default_data_folder() -> Path:
     return _environment("PADDLECLOUD_DATA") or (
         (_environment("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "paddlecloud"
     )
+
+
+def client_config_folder() -> Path:
+    """Where the commands of this account keep their access key."""
+    return (_environment("XDG_CONFIG_HOME") or Path.home() / ".config") / "paddlecloud"
 
 
 def _environment(name: str) -> Path | None:

@@ -18,6 +18,7 @@ HERE = Here(
     search_path=["/bin"],
     grace_seconds=3,
     pids_limit=9,
+    hidden=[],
     wake=Path("/root"),
 )
 

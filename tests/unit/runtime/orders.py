@@ -42,6 +42,7 @@ ALONE = TaskFile(
     memory_bytes=1 << 20,
     pids_limit=100,
     grace_seconds=10.0,
+    hidden=[],
     wake="/x",
 )
 

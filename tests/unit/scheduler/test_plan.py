@@ -62,7 +62,7 @@ def test_jobs_are_placed_while_there_is_room_and_the_rest_is_told_why() -> None:
     decided = decide([a_job(number) for number in range(1, 7)])
     assert placed_ids(decided) == [1, 2, 3, 4]
     assert decided.reasons[a_job(5).id] == (
-        "needs 1 CPU and 1.0 GiB, more than is free on local (4 CPUs and 16.0 GiB in all)"
+        "needs 1 CPU and 1.0 GiB; free on local: 0 CPUs and 12.0 GiB of 4 CPUs and 16.0 GiB"
     )
 
 

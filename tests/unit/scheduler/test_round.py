@@ -85,7 +85,7 @@ def test_a_job_walks_from_submit_to_success(world: World) -> None:
 def test_a_job_without_room_says_why_and_starts_when_there_is(world: World) -> None:
     large, small = world.submit(1, trainers=4), world.submit(2)
     world.run(2)
-    assert "more than is free" in world.jobs.get(small.id).queue_reason
+    assert "needs 1 CPU" in world.jobs.get(small.id).queue_reason
     for task in range(4):
         world.backend.end(f"{large.id}-1", f"trainer-{task}", exit_code=0)
     world.run(2)
