@@ -5,14 +5,17 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from paddlecloud.cli import ask, shell, show
 from paddlecloud.cli.connect import connect
+from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
-from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.units import parse_duration
 from paddlecloud.model.user import AccessKey, Scope, Token
+from paddlecloud.sdk import ownconfig
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import SECRETS, Profile
 
@@ -26,8 +29,18 @@ def login(parser: Parser) -> None:
     parser.set_defaults(run=_login)
 
 
+def logout(parser: Parser) -> None:
+    parser.set_defaults(run=_logout)
+
+
+def gen_token(parser: Parser) -> None:
+    parser.add_argument("--email", metavar="EMAIL", help="yours, which is your name here")
+    parser.set_defaults(run=_gen_token)
+
+
 def config(parser: Parser) -> None:
     parser.add_argument("--server", action="store_true", help="the settings of the server on this machine instead")
+    parser.add_argument("--config", metavar="FILE", help="with --server: the file that `serve --config` is given")
     add_output(parser)
     parser.set_defaults(run=_config)
 
@@ -54,6 +67,8 @@ def key(parser: Parser) -> None:
 
 VERBS: Mapping[str, Setup] = {
     "login": login,
+    "logout": logout,
+    "gen_token": gen_token,
     "config": config,
     "token": token,
     "key": key,
@@ -63,21 +78,32 @@ VERBS: Mapping[str, Setup] = {
 def _login(args: Namespace) -> None:
     around = profiles.surroundings()
     known = profiles.load(around)
-    server = profiles.server_url(args.server, "--server") if args.server else known.server
+    server = _server_url(args.server) if args.server else known.server
     if not server:
         raise InvalidError("--server is missing: say where to log in, such as http://host:8642", field="server")
     from paddlecloud.sdk.client import Client
 
+    lasts = ""
     profile = _credentials(args, replace(Profile(), server=server))
     with Client(profile) as client:
         if profile.password:
             made = client.accounts.login(profile.user, profile.password)
             profile = Profile(server=server, user=profile.user, token=made.secret)
+            lasts = f" until {show.local_time(made.token.expires_at)}" if made.token.expires_at else ""
     with Client(profile) as client:
         me = client.accounts.me()
     kept = {"server": server, "user": me.name, "ak": profile.ak, "sk": profile.sk, "token": profile.token}
     profiles.save(around, kept)
-    shell.talk(f"logged in to {server} as {me.name} ({me.role}); kept in {around.config_file}")
+    shell.talk(f"logged in to {server} as {me.name} ({me.role}){lasts}; kept in {around.config_file}")
+
+
+def _server_url(text: str) -> str:
+    try:
+        return profiles.server_url(text, "--server")
+    except ConfigError:
+        raise InvalidError(
+            f"--server: {text!r} is not the address of a server: write http://host:port", field="server"
+        ) from None
 
 
 def _credentials(args: Namespace, profile: Profile) -> Profile:
@@ -91,12 +117,45 @@ def _credentials(args: Namespace, profile: Profile) -> Profile:
     return replace(profile, user=name, password=ask.password(f"password of {name}: "))
 
 
-def _config(args: Namespace) -> None:
-    if args.server:
-        from paddlecloud.cli import serve
+def _logout(_: Namespace) -> None:
+    around = profiles.surroundings()
+    kept = ownconfig.read(around.config_file).values
+    if not kept:
+        shell.talk(f"nothing to forget: {around.config_file} names no server")
+    else:
+        profiles.save(around, {})
+        shell.talk(f"forgot {kept.get('server') or 'the login'} and who you are there")
+    profile = profiles.load(around)
+    if not profile.embedded:
+        shell.talk(f"commands still go to {profile.server} ({profile.sources['server']})")
 
-        print(serve.settings_text(), end="")
+
+def _gen_token(args: Namespace) -> int:
+    """Seed 002's first command, which had the key sent by mail."""
+    around = profiles.surroundings()
+    profile = profiles.load(around)
+    if profile.embedded:
+        shell.talk(
+            "no server is configured, and the embedded one of this machine needs no access key: just submit a job"
+        )
+        return OTHER
+    shell.talk(
+        f"{profile.server} sends no mail yet. Ask its operator to type\n"
+        f"  paddlecloud key create --user {args.email or 'NAME'}\n"
+        f"and put the ak and sk into section [main] of {around.client_conf}, or type\n"
+        f"  paddlecloud login --server {profile.server} --ak AK --sk SK"
+    )
+    return OTHER
+
+
+def _config(args: Namespace) -> None:
+    from paddlecloud.cli import serve
+
+    if args.server:
+        print(serve.settings_text(Path(args.config) if args.config else None), end="")
         return
+    if args.config:
+        raise InvalidError("--config goes with --server: the settings of a server on this machine", field="config")
     around = profiles.surroundings()
     profile = profiles.load(around)
     rows = [
@@ -110,6 +169,8 @@ def _config(args: Namespace) -> None:
         Column("FROM", lambda row: row["source"]),
     ]
     nothing = "nothing is configured: the embedded server is started by the first command that needs one"
+    if not serve.can_serve():
+        nothing = f"nothing is configured: paddlecloud login names a server; to run one here: {serve.INSTALL}"
     show.many(rows, columns, args.output, lambda row: row["name"], nothing)
 
 

@@ -13,19 +13,21 @@ from paddlecloud.cli import explain, files, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.parser import Parser, Setup
-from paddlecloud.cli.submit import follow_states, send
+from paddlecloud.cli.submit import follow_states, send, talk_next
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.units import format_duration
-from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
+    from paddlecloud.sdk.client import Client
     from paddlecloud.sdk.profile import Profile
 
 _SECRET_KEYS = ("ak", "sk")
+_PRIVATE = {"bcc": "machines", "bos": "storage"}
 
 
 def submit_job(parser: Parser) -> None:
@@ -115,8 +117,8 @@ def _submit_job(args: Namespace) -> int:
     }
     if args.job_type is not None:
         asked["job_type"] = args.job_type
-    if args.wall_time is not None:
-        asked["wall_time"] = args.wall_time
+    if wall_time := seconds(args.wall_time, "--wall_time"):
+        asked["wall_time"] = wall_time
     if args.distribute_job_type is not None:
         asked["distribute"] = args.distribute_job_type
     with connect() as client:
@@ -124,7 +126,7 @@ def _submit_job(args: Namespace) -> int:
         job = send(client, spec, Path(args.files) if args.files else None)
         print(job.id, flush=True)
         if not args.watch_mode:
-            shell.talk("\n".join(explain.next_commands(job)))
+            talk_next(job)
             return 0
         try:
             detail = follow_states(client, job.id)
@@ -137,6 +139,13 @@ def _submit_job(args: Namespace) -> int:
 
 def check(args: Namespace, profile: Profile) -> None:
     """Seed 002's rules on what goes with what, before anything is sent."""
+    if not args.start_cmd.strip():
+        raise InvalidError('--start_cmd is empty: say what to run, such as --start_cmd="sh run.sh"', field="start_cmd")
+    if args.instance_count < 1:
+        raise InvalidError(
+            f"--instance_count {args.instance_count} is too small: a job has at least 1 instance",
+            field="instance_count",
+        )
     if args.public_bos and not args.files:
         raise InvalidError("--files is missing: with public_bos=1 name the folder to send", field="files")
     if args.public_bos and args.bos_url:
@@ -146,16 +155,19 @@ def check(args: Namespace, profile: Profile) -> None:
     if not args.public_bos and args.files:
         raise InvalidError("--files goes with public_bos=1 only: put them into your storage", field="files")
     if not args.public_bcc:
-        _require_section(profile, "bcc", "public_bcc=0")
+        _require_section(profile, "bcc", "public_bcc")
     if not args.public_bos:
-        _require_section(profile, "bos", "public_bos=0")
+        _require_section(profile, "bos", "public_bos")
 
 
-def _require_section(profile: Profile, section: str, why: str) -> None:
+def _require_section(profile: Profile, section: str, parameter: str) -> None:
     found = profile.private.get(section, {})
     missing = [key for key in _SECRET_KEYS if not found.get(key)]
     if missing:
-        raise ConfigError(f"{why} needs {' and '.join(missing)} in section [{section}] of {profile.client_conf}")
+        raise ConfigError(
+            f"{parameter}=0 needs {' and '.join(missing)} in section [{section}] of {profile.client_conf}, and even "
+            f"then servers of this version cannot use {_PRIVATE[section]} of your own yet: leave {parameter} at 1"
+        )
 
 
 def _query_job(args: Namespace) -> None:
@@ -177,7 +189,20 @@ def _get_files(args: Namespace) -> None:
             for line in files.seed_lines(job, client.files(job.id, prefix), prefix):
                 print(line)
             return
-        files.download(client, job.id, Path(args.download_dir), prefix=prefix)
+        _download(client, job.id, Path(args.download_dir), prefix)
+
+
+def _download(client: Client, job: str, folder: Path, prefix: str) -> None:
+    from paddlecloud.sdk.download import unused
+
+    try:
+        files.download(client, job, folder, prefix=prefix)
+    except InvalidError as error:
+        if error.field != "download_dir":
+            raise
+        raise InvalidError(
+            f"{str(folder)!r} exists: name a new folder, such as --download_dir={unused(folder)}", field="download_dir"
+        ) from None
 
 
 def _add_job_id(parser: Parser) -> None:

@@ -6,14 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from paddlecloud.model.units import format_size
 
 
 @contextmanager
 def bar(what: str) -> Iterator[Bar]:
-    columns = (TextColumn(what), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as shown:
+    with Progress(*columns(what), console=Console(stderr=True)) as shown:
         yield Bar(shown, what)
+
+
+def columns(what: str) -> tuple[ProgressColumn, ...]:
+    return TextColumn(what), BarColumn(), _Amount(), _Speed(), TimeRemainingColumn()
 
 
 class Bar:
@@ -24,7 +30,20 @@ class Bar:
 
     def total(self, size: int) -> None:
         self._total += size
-        self._shown.update(self._task, total=self._total, visible=True)
+        self._shown.update(self._task, total=self._total, visible=self._total > 0)
 
     def advance(self, size: int) -> None:
         self._shown.advance(self._task, size)
+
+
+class _Amount(ProgressColumn):
+    """In our units; rich counts amounts in MiB beside a speed in MB."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{format_size(task.completed)} of {format_size(task.total or 0)}")
+
+
+class _Speed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{format_size(speed)}/s")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import show
 from paddlecloud.model.state import JobState
+from paddlecloud.model.task import TaskState
 from paddlecloud.model.units import describe_duration
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from paddlecloud.model.views import Forecast, JobDetail
 
 _TAIL_LINES = 20
+_OUR_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
+_SHELL_SIGNAL = 128  # a shell reports its child's signal as an exit code above this
 
 
 def why_waiting(job: Job, forecast: Forecast | None, now: datetime) -> str:
@@ -34,7 +38,7 @@ def state_line(detail: JobDetail, now: datetime) -> str:
 
 def place(forecast: Forecast, now: datetime) -> str:
     ahead = forecast.position - 1
-    words = "first in the queue" if ahead == 0 else f"{ahead} job{'s' if ahead > 1 else ''} before it"
+    words = "first in the queue" if ahead == 0 else f"{show.counted(ahead, 'job')} before it"
     when = about(forecast, now)
     return f"{words}, starts {when}" if when else words
 
@@ -46,12 +50,15 @@ def about(forecast: Forecast, now: datetime) -> str:
     return "soon" if seconds < 5 else f"in about {describe_duration(seconds)}"
 
 
-def ending(detail: JobDetail) -> list[str]:
-    """How a job ended; where a task failed: which came first, how, its last lines, and what to type next."""
+def ending(detail: JobDetail, *, log_seen: bool = False) -> list[str]:
+    """How a job ended; where a task failed: which came first, how, its last lines, and what to type next.
+
+    `log_seen`: its log was followed to the end just now, so its last lines stand right above.
+    """
     job = detail.job
     lines = [f"{job.id} {_verdict(job)}"]
     failed = first_failed(detail)
-    if failed is not None:
+    if failed is not None and not log_seen:
         lines += _last_lines(failed)
     if job.state is not JobState.SUCCESS:
         lines += ["next:", *_next_after_failure(job, failed)]
@@ -64,6 +71,15 @@ def first_failed(detail: JobDetail) -> TaskReport | None:
     from paddlecloud.model.task import Report
 
     return lifecycle.first_failed(Report(tasks=detail.tasks)) if detail.job.state is JobState.FAILED else None
+
+
+def was_stopped(detail: JobDetail, task: TaskReport) -> bool:
+    """Whether a task that did not succeed ended by our own stop of its job, and so not by a fault of its own."""
+    if detail.job.stop is None or task.state is not TaskState.FAILED or task.reason:
+        return False
+    first = first_failed(detail)
+    number = task.signal if task.signal is not None else (task.exit_code or 0) - _SHELL_SIGNAL
+    return number in _OUR_SIGNALS and (first is None or first.name != task.name)
 
 
 def next_commands(job: Job) -> list[str]:
@@ -114,11 +130,13 @@ def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:
     if not job.state.final:
         return next_commands(job)[:3]
     if job.state is JobState.SCHEDULE_TIMEOUT:
-        return _typed({"clusters": "what there is to ask for", f"show {job.id}": "why it waited"})
+        return _typed({"clusters": "what there is to ask for"})
     whose = f" -w {failed.name}" if failed is not None else ""
     typed = {f"logs {job.id}{whose}": "its whole log", f"cp {job.id} DIR": "what it left behind"}
     if job.state is JobState.TIMEOUT:
         typed["submit … --time-limit TIME"] = "with more time (--wall_time)"
+    if failed is not None and failed.reason.startswith("out of memory"):
+        typed["submit … --memory SIZE"] = "with more memory for each task (4Gi)"
     return _typed(typed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -55,12 +56,15 @@ def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[
 
 def download(client: Client, job: str, folder: Path, *, prefix: str = "") -> None:
     """Bring results into a folder, with a progress bar, and say where they are."""
-    with progress("downloading") as bar:
+    source = f"{job}:{prefix}" if prefix else job
+    with progress("downloading", again=shlex.join(["paddlecloud", "cp", source, str(folder)])) as bar:
         brought = client.download(job, folder, prefix=prefix, progress=bar)
     for link in brought.skipped:
         shell.talk(f"left out the link {link}, which leads out of the results")
-    files = f"{brought.files} file{'' if brought.files == 1 else 's'}"
-    shell.talk(f"{files}, {format_size(brought.size)}, in {folder / job}")
+    if not brought.files:
+        shell.talk("there are no files to bring")
+        return
+    shell.talk(f"{show.counted(brought.files, 'file')}, {format_size(brought.size)}, in {folder / job}")
 
 
 def _cp(args: Namespace) -> None:

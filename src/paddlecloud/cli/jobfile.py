@@ -9,8 +9,7 @@ from typing import Any
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import PSERVER, JobSpec, RoleSpec
-from paddlecloud.model.units import parse_duration
-from paddlecloud.sdk.spec import Asked, resources
+from paddlecloud.sdk.spec import Asked, resources, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +38,8 @@ class JobFile:
     env: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     resources: FileResources = FileResources()
     nodes: int | None = None
+    job_type: str | None = None
+    distribute: str | None = None
     cluster: str | None = None
     priority: int | None = None
     time_limit: str | int | None = None
@@ -73,6 +74,8 @@ def asked(file: JobFile) -> dict[str, Any]:
         "name": file.name,
         "command": file.run,
         "nodes": file.nodes,
+        "job_type": file.job_type,
+        "distribute": file.distribute,
         "cluster": file.cluster,
         "priority": file.priority,
         "wall_time": file.time_limit,
@@ -86,7 +89,6 @@ def asked(file: JobFile) -> dict[str, Any]:
 
 def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
     """The spec of a file with roles; `wanted` is the rest of what the file and the flags ask for."""
-    wall_time = wanted.get("wall_time")
     return JobSpec(
         roles=tuple(_role(name, role) for name, role in file.roles.items()),
         name=wanted.get("name", "tmp_job"),
@@ -94,7 +96,7 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         job_type=wanted.get("job_type"),
         distribute=wanted.get("distribute"),
         env=dict(wanted.get("env", {})),
-        wall_time_seconds=parse_duration(wall_time, "time_limit") if isinstance(wall_time, str) else wall_time,
+        wall_time_seconds=seconds(wanted.get("wall_time"), "time_limit"),
         priority=wanted.get("priority", 0),
     )
 

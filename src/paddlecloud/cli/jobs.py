@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
-from paddlecloud.cli.exits import job_exit_code
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.describe import describe, move_text, ran
+from paddlecloud.cli.exits import OTHER, exit_code, job_exit_code
+from paddlecloud.cli.parser import Parser, Setup, add_output, count
 from paddlecloud.cli.show import Column
-from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import PSERVER, Job, Moved, Resources
+from paddlecloud.cli.watch import see_placed
+from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
+from paddlecloud.model.job import Job, Moved, Resources
 from paddlecloud.model.state import LIVE, WAITING, JobState
-from paddlecloud.model.units import format_duration, format_size, parse_duration
+from paddlecloud.model.units import format_size, parse_duration
 
 if TYPE_CHECKING:
-    from paddlecloud.model.task import TaskReport
     from paddlecloud.model.views import Cluster, JobDetail
+    from paddlecloud.sdk.client import Client
+
+T = TypeVar("T")
 
 _LIMIT = 100
+_NO_JOBS = "no jobs; the first one: paddlecloud run FOLDER -- sh run.sh"
 
 
 def ls(parser: Parser) -> None:
@@ -31,7 +37,7 @@ def ls(parser: Parser) -> None:
     parser.add_argument("--name", help="only jobs of this name")
     parser.add_argument("--user", help="only jobs of this user (for admins)")
     parser.add_argument("-A", "--all", action="store_true", help="jobs of all users (for admins)")
-    parser.add_argument("-n", "--limit", type=int, default=_LIMIT, help=f"at most so many; 0: all ({_LIMIT})")
+    parser.add_argument("-n", "--limit", type=count, default=_LIMIT, help=f"at most so many; 0: all ({_LIMIT})")
     add_output(parser)
     parser.set_defaults(run=_ls)
 
@@ -43,15 +49,16 @@ def show_(parser: Parser) -> None:
 
 
 def wait(parser: Parser) -> None:
-    _add_job(parser)
+    _add_jobs(parser)
     parser.add_argument("--timeout", metavar="TIME", help="wait at most so long (30m, 00:30:00); then exit with 101")
+    parser.epilog = "of several jobs the highest exit code is given"
     add_exit_code(parser)
     add_output(parser)
     parser.set_defaults(run=_wait)
 
 
 def kill(parser: Parser) -> None:
-    parser.add_argument("jobs", nargs="+", metavar="JOB", help="id, the beginning of one, or a name")
+    _add_jobs(parser)
     parser.add_argument("--wait", action="store_true", help="wait until nothing of them runs")
     add_output(parser)
     parser.set_defaults(run=_kill)
@@ -66,7 +73,7 @@ def queue(parser: Parser) -> None:
 def events(parser: Parser) -> None:
     parser.add_argument("job", nargs="?", metavar="JOB", help="of this job only")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as they happen")
-    parser.add_argument("--after", type=int, metavar="SEQ", help="only those after this number")
+    parser.add_argument("--after", type=count, metavar="SEQ", help="only those after this number")
     add_output(parser)
     parser.set_defaults(run=_events)
 
@@ -104,26 +111,12 @@ def job_columns(now: datetime) -> list[Column[Job]]:
         Column("STATE", lambda job: job.state.label, colour=lambda job: show.state_colour(job.state)),
         Column("TASKS", lambda job: str(job.spec.tasks), drop=2),
         Column("AGE", lambda job: show.short_time((now - job.created_at).total_seconds()), drop=1),
-        Column("RAN", lambda job: _ran(job, now), drop=3),
+        Column("RAN", lambda job: ran(job, now), drop=3),
         Column("USER", lambda job: job.user, wide=True),
         Column("CLUSTER", lambda job: job.placement.cluster if job.placement else job.spec.cluster, wide=True),
         Column("PRIORITY", lambda job: str(job.spec.priority), wide=True),
         Column("WHY", lambda job: job.queue_reason or job.error, drop=4),
     ]
-
-
-def describe(detail: JobDetail, now: datetime) -> str:
-    """A job as `show` prints it."""
-    job = detail.job
-    parts = [show.fields(_facts(detail, now))]
-    if detail.tasks:
-        parts.append(show.table(detail.tasks, _task_columns(now), width=shell.width(sys.stdout)))
-    if detail.history:
-        lines = [f"{show.local_time(moved.at)}  {_move_text(moved)}" for moved in detail.history]
-        parts.append("\n".join(["history:", *(f"  {line}" for line in lines)]))
-    if job.state.final:
-        parts.append("\n".join(explain.ending(detail)))
-    return "\n\n".join(parts)
 
 
 def _ls(args: Namespace) -> None:
@@ -136,7 +129,8 @@ def _ls(args: Namespace) -> None:
     limit = args.limit or None
     with connect() as client:
         jobs = client.list(states=states, name=args.name, user=args.user, everyone=args.all, limit=limit)
-    print_jobs(jobs, args.output, "no jobs; the first one: paddlecloud run FOLDER -- sh run.sh")
+    filtered = args.state or args.name or args.user
+    print_jobs(jobs, args.output, "no job matches" if filtered else _NO_JOBS)
     if len(jobs) == limit:
         shell.talk(f"the newest {limit}; -n 0 lists all")
 
@@ -149,19 +143,33 @@ def _show(args: Namespace) -> None:
 
 def _wait(args: Namespace) -> int:
     seconds = None if args.timeout is None else parse_duration(args.timeout, "timeout")
+    deadline = None if seconds is None else time.monotonic() + seconds
     with connect() as client:
-        detail = client.get(client.wait(args.job, timeout=seconds).id)
-    if args.output in ("table", "wide"):
-        print(f"{detail.job.id}  {show.state_text(detail.job.state, sys.stdout)}")
-    else:
-        show.one(detail, args.output, detail.job.id, lambda one: one.job.id)
+        jobs, errors = each_job(args.jobs, lambda ref: client.get(ref).job.id)
+        worst = _tell(errors)
+        details = [_wait_for(client, job, deadline, args.output) for job in jobs]
+    if args.output in ("json", "yaml") and len(args.jobs) > 1:
+        show.many(details, (), args.output, lambda one: one.job.id)
+    elif args.output not in ("table", "wide"):
+        for detail in details:
+            show.one(detail, args.output, detail.job.id, lambda one: one.job.id)
+    return max([worst, *(job_exit_code(detail, own=args.exit_code == "job") for detail in details)])
+
+
+def _wait_for(client: Client, job: str, deadline: float | None, output: str) -> JobDetail:
+    """One of the jobs, told of as soon as it has ended: the others may go on for hours."""
+    see_placed(client, job, deadline=deadline)
+    left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    detail = client.get(client.wait(job, timeout=left).id)
+    if output in ("table", "wide"):
+        print(f"{detail.job.id}  {show.state_text(detail.job.state, sys.stdout)}", flush=True)
     shell.talk("\n".join(explain.ending(detail)))
-    return job_exit_code(detail, own=args.exit_code == "job")
+    return detail
 
 
-def _kill(args: Namespace) -> None:
+def _kill(args: Namespace) -> int:
     with connect() as client:
-        jobs = [client.kill(client.resolve(ref)) for ref in args.jobs]
+        jobs, errors = each_job(args.jobs, client.kill)
         if args.wait:
             jobs = [client.wait(job.id) for job in jobs]
     if args.output == "table":
@@ -169,6 +177,29 @@ def _kill(args: Namespace) -> None:
             print(f"{job.id}  {show.state_text(job.state, sys.stdout)}")
     else:
         print_jobs(jobs, args.output, "")
+    return _tell(errors)
+
+
+def each_job(refs: Sequence[str], work: Callable[[str], T]) -> tuple[list[T], list[PaddleCloudError]]:
+    """What came of each of several jobs: one that is refused does not keep the others from being asked for."""
+    done: list[T] = []
+    errors: list[PaddleCloudError] = []
+    for ref in refs:
+        try:
+            done.append(work(ref))
+        except (UnreachableError, UnauthenticatedError):
+            raise  # the next would fare no better
+        except PaddleCloudError as error:
+            errors.append(error)
+    return done, errors
+
+
+def _tell(errors: Sequence[PaddleCloudError]) -> int:
+    """Say what went wrong; the exit code is theirs where all agree."""
+    for error in errors:
+        shell.talk(f"paddlecloud: {error.message}")
+    codes = {exit_code(error) for error in errors}
+    return OTHER if len(codes) > 1 else max(codes, default=0)
 
 
 def _queue(args: Namespace) -> None:
@@ -177,16 +208,19 @@ def _queue(args: Namespace) -> None:
         waiting = [client.get(job.id) for job in client.list(states=sorted(WAITING), everyone=args.all)]
     waiting = [detail for detail in waiting if detail.job.state.waiting]
     waiting.sort(key=lambda one: one.forecast.position if one.forecast else sys.maxsize)
-    columns: list[Column[JobDetail]] = [
+    show.many(waiting, queue_columns(now, everyone=args.all), args.output, lambda one: one.job.id, "no job waits")
+
+
+def queue_columns(now: datetime, *, everyone: bool) -> list[Column[JobDetail]]:
+    return [
         Column("POSITION", lambda one: str(one.forecast.position) if one.forecast else ""),
         Column("JOB", lambda one: one.job.id),
         Column("NAME", lambda one: one.job.spec.name, drop=3),
-        Column("USER", lambda one: one.job.user, wide=not args.all, drop=2),
+        Column("USER", lambda one: one.job.user, wide=not everyone, drop=2),
         Column("WAITS", lambda one: show.short_time((now - one.job.created_at).total_seconds()), drop=2),
-        Column("STARTS", lambda one: explain.about(one.forecast, now) if one.forecast else ""),
+        Column("STARTS", lambda one: explain.about(one.forecast, now) if one.forecast else "", drop=1),
         Column("WHY", lambda one: one.job.queue_reason or one.job.state.label),
     ]
-    show.many(waiting, columns, args.output, lambda one: one.job.id, "no job waits")
 
 
 def _events(args: Namespace) -> None:
@@ -219,13 +253,17 @@ def _print_event(moved: Moved, output: str) -> None:
     elif output == "name":
         print(moved.job, flush=True)
     else:
-        print(f"{show.local_time(moved.at)}  {moved.job}  {_move_text(moved)}", flush=True)
+        print(f"{show.local_time(moved.at)}  {moved.job}  {move_text(moved)}", flush=True)
 
 
 def _clusters(args: Namespace) -> None:
     with connect() as client:
         found = client.clusters()
-    columns: list[Column[Cluster]] = [
+    show.many(found, cluster_columns(), args.output, lambda one: one.name)
+
+
+def cluster_columns() -> list[Column[Cluster]]:
+    return [
         Column("NAME", lambda one: one.name),
         Column("BACKEND", lambda one: one.backend, drop=3),
         Column("DEFAULT", lambda one: "yes" if one.default else "", drop=2),
@@ -234,14 +272,15 @@ def _clusters(args: Namespace) -> None:
         Column("MEMORY", lambda one: _of(one, lambda amount: format_size(amount.memory_bytes))),
         Column("GPUS", lambda one: _of(one, lambda amount: str(amount.gpus))),
     ]
-    show.many(found, columns, args.output, lambda one: one.name)
 
 
 def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
-    """`free/all` of one kind of resource."""
+    """How much of one kind of resource is free, of how much."""
     if cluster.capacity is None:
         return "?"
-    return f"{amount(cluster.free)}/{amount(cluster.capacity)}" if cluster.free else amount(cluster.capacity)
+    if cluster.free is None:
+        return amount(cluster.capacity)
+    return f"{amount(cluster.free)} of {amount(cluster.capacity)} free"
 
 
 def _states(words: tuple[str, ...] | list[str]) -> list[JobState]:
@@ -261,60 +300,5 @@ def _add_job(parser: Parser) -> None:
     parser.add_argument("job", metavar="JOB", help="id, the beginning of one (4 digits or more), or a name")
 
 
-def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
-    job, spec = detail.job, detail.job.spec
-    trainer = next((role for role in spec.roles if role.name != PSERVER), spec.roles[0])
-    limit = spec.wall_time_seconds
-    return [
-        ("job", job.id),
-        ("name", spec.name),
-        ("state", show.state_text(job.state, sys.stdout)),
-        ("why", explain.why_waiting(job, detail.forecast, now) if job.state.waiting else job.error),
-        ("user", job.user),
-        ("cluster", job.placement.cluster if job.placement else spec.cluster),
-        ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
-        ("command", trainer.command),
-        ("tasks", ", ".join(f"{role.count} {role.name}" for role in spec.roles)),
-        ("each", _amount(trainer.resources)),
-        ("priority", str(spec.priority) if spec.priority else ""),
-        ("attempt", str(job.attempt) if job.attempt > 1 else ""),
-        ("submitted", show.local_time(job.created_at)),
-        ("started", show.local_time(job.started_at)),
-        ("finished", show.local_time(job.finished_at)),
-        ("ran", _ran(job, now)),
-        ("limit", format_duration(limit) if limit is not None else ""),
-    ]
-
-
-def _task_columns(now: datetime) -> list[Column[TaskReport]]:
-    return [
-        Column("TASK", lambda task: task.name),
-        Column("STATE", lambda task: task.state.value),
-        Column("RAN", lambda task: _span(task.started_at, task.ended_at, now), drop=1),
-        Column("RESTARTS", lambda task: str(task.restarts), drop=2),
-        Column("OUTCOME", lambda task: task.outcome if task.state.ended else ""),
-    ]
-
-
-def _ran(job: Job, now: datetime) -> str:
-    return _span(job.started_at, job.finished_at, now)
-
-
-def _span(start: datetime | None, end: datetime | None, now: datetime) -> str:
-    return "" if start is None else show.short_time(((end or now) - start).total_seconds())
-
-
-def _amount(amount: Resources | None) -> str:
-    if amount is None:
-        return ""
-    words = [f"{amount.cpus:g} CPUs"]
-    if amount.memory_bytes:
-        words.append(format_size(amount.memory_bytes))
-    if amount.gpus:
-        words.append(f"{amount.gpus} GPUs")
-    return ", ".join(words)
-
-
-def _move_text(moved: Moved) -> str:
-    begin = f"{moved.from_state.label} -> " if moved.from_state else ""
-    return f"{begin}{moved.to_state.label}" + (f"  {moved.why}" if moved.why else "")
+def _add_jobs(parser: Parser) -> None:
+    parser.add_argument("jobs", nargs="+", metavar="JOB", help="id, the beginning of one, or a name; several will do")

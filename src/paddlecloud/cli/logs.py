@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
-from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.parser import Parser, Setup, count
+from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _LONGEST_LINE = 64 * 1024
 def logs(parser: Parser) -> None:
     parser.add_argument("job", metavar="JOB", help="id, the beginning of one (4 digits or more), or a name")
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
-    parser.add_argument("--tail", "-n", type=int, metavar="N", help="begin with the last N lines of each task")
+    parser.add_argument("--tail", "-n", type=count, metavar="N", help="begin with the last N lines of each task")
     parser.add_argument("--since", metavar="TIME", help="only what was written in this time (10m, 00:10:00)")
     parser.add_argument("-w", "--worker", metavar="NAME", help="of this task only, such as trainer-0")
     parser.add_argument("--no-prefix", action="store_true", help="do not say which task wrote a line")
@@ -79,7 +80,7 @@ class Lines:
 def _logs(args: Namespace) -> None:
     since = args.since
     with connect() as client:
-        detail = client.get(args.job)
+        detail = see_placed(client, args.job) if args.follow else client.get(args.job)
         job, tasks = detail.job, detail.log_tasks
         if args.worker and tasks and args.worker not in tasks:
             raise NotFoundError(f"{job.id} has no task {args.worker!r}; it has {', '.join(tasks)}")

@@ -19,8 +19,9 @@ _BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    typed = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        code = _dispatch(typed)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # argparse, after --help
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PaddleCloudError as error:
         return _refused(error.message, exit_code(error))
     except OSError as error:
-        return _refused(_about_files(error), OTHER)
+        return _refused(_about_files(error), USAGE if _is_typed_wrong(error, typed) else OTHER)
     except Exception as error:
         if shell.variables().get("PADDLECLOUD_DEBUG"):
             raise
@@ -62,6 +63,12 @@ def _dispatch(argv: list[str]) -> int:
     arguments = parser(verb).read(argv[1:])
     code: int | None = arguments.run(arguments)
     return code or 0
+
+
+def _is_typed_wrong(error: OSError, typed: Sequence[str]) -> bool:
+    """Whether the person named something that is not there, or is a folder where a file is wanted."""
+    kinds = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+    return isinstance(error, kinds) and any(word.endswith(str(error.filename)) for word in typed)
 
 
 def _refused(message: str, code: int) -> int:

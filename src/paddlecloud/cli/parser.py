@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 Setup = Callable[["Parser"], None]
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
-_INVALID_CHOICE = re.compile(
-    r"argument (?P<what>[^:]+): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)"
+_NEGATIVE = re.compile(r"-\d+(\.\d*)?")
+_NOT_A_CHOICE = re.compile(
+    r"argument (?P<what>[^:]+): invalid (?:choice|\w+ value): '?(?P<word>.*?)'?(?: \(choose from .*)?"
 )
 _MESSAGES = (
     (re.compile(r"the following arguments are required: (.*)"), r"\1 is missing"),
@@ -22,6 +24,19 @@ _MESSAGES = (
     (re.compile(r"argument ([^:]+): ignored explicit argument (.*)"), r"\1 takes no value"),
     (re.compile(r"argument ([^:]+): (.*)"), r"\1: \2"),
 )
+_OTHER_TOOLS = {
+    "ps": "ls",
+    "list": "ls",
+    "jobs": "ls",
+    "describe": "show",
+    "get": "show",
+    "stop": "kill",
+    "cancel": "kill",
+    "rm": "kill",
+    "download": "cp",
+    "start": "up",
+    "whoami": "config",
+}
 
 
 class UsageError(Exception):
@@ -45,20 +60,30 @@ class Parser(argparse.ArgumentParser):
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments; unlike argparse's own, `--` ends them whatever stands before it."""
         given, command = list(argv), None
+        if given and given[0] in self._branches:
+            return self._branches[given[0]].read(given[1:])
         if "--" in given:
             at = given.index("--")
             given, command = given[:at], given[at + 1 :]
             if not self.takes_command:
                 self.error(f"takes no command after `--`: {' '.join(command)!r}")
-        self._refuse_unknown_options(given)
+        elif self.takes_command:
+            self._refuse_bare_command(given)
+        if not self._branches:
+            self._refuse_misunderstood(given)
         found, rest = self.parse_known_args(given)
         if rest:
             self.error(self._unknown(rest[0]))
         found.command = command
         return found
 
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        if names and not names[0].startswith("-"):
+            settings.setdefault("metavar", names[0].upper())
+        return super().add_argument(*names, **settings)
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(_in_our_voice(message), self.prog)
+        raise UsageError(self._in_our_voice(message), self.prog)
 
     def actions(self) -> list[argparse.Action]:
         """What it takes, for completion and the reference."""
@@ -78,17 +103,65 @@ class Parser(argparse.ArgumentParser):
             self._branches[name] = below.add_parser(name, help=line, description=line)
             setup(self._branches[name])
 
-    def _refuse_unknown_options(self, given: Sequence[str]) -> None:
+    def _refuse_bare_command(self, given: list[str]) -> None:
+        """A command that was written without the dashes before it."""
+        _, rest = self.parse_known_args(given)
+        if rest and not rest[0].startswith("-"):
+            at = max(number for number in range(len(given)) if _in_order(rest, given[number:]))
+            words = shlex.join([*self.prog.split(), *given[:at], "--", *given[at:]])
+            self.error(f"write the command after --: {words}")
+
+    def _refuse_misunderstood(self, given: Sequence[str]) -> None:
         """Before argparse looks: it would first complain of what is missing, which is often what was misspelt."""
-        for word in () if self._branches else given:
-            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
-                self.error(self._unknown(word))
+        words = iter(given)
+        for word in words:
+            name, equals, _ = word.partition("=")
+            if (option := self._option_string_actions.get(name)) is not None:
+                if option.nargs != 0 and not equals:
+                    next(words, None)
+            elif wrong := self._misunderstood(word):
+                self.error(wrong)
+
+    def _misunderstood(self, word: str) -> str:
+        """What is wrong with a word that is no option of ours; "" where it may be an argument."""
+        known = self._option_string_actions
+        if word.startswith("-") and f"-{word.partition('=')[0]}" in known:
+            return f"{word.partition('=')[0]} is not an option; did you mean '-{word}'?"
+        if word == "-" or word[:2] in known or _NEGATIVE.fullmatch(word):
+            return ""
+        if word.startswith("-"):
+            return self._unknown(word)
+        if f"--{word.partition('=')[0]}" in known and "=" in word:
+            return f"{word!r} is not understood; did you mean '--{word}'?"
+        return "" if any(not action.option_strings for action in self._actions) else self._unknown(word)
 
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f"{word!r} is one argument too many"
+            return f"{word!r} is one argument too many{self._as_job(word)}"
         name = word.partition("=")[0]
         return f"{name} is not an option{_nearest(name, self.options())}"
+
+    def _as_job(self, word: str) -> str:
+        wanted = [action for action in self._actions if action.required and action.metavar == "JOB"]
+        names = [action.option_strings[0] for action in wanted if action.option_strings]
+        return f"; did you mean '{names[0]}={word}'?" if names else ""
+
+    def _in_our_voice(self, message: str) -> str:
+        found = _NOT_A_CHOICE.fullmatch(message)
+        if found and (known := self._choices(found["what"])):
+            return f"{found['what']}: {found['word']!r} is not known{_nearest(found['word'], known)}"
+        for pattern, ours in _MESSAGES:
+            if pattern.fullmatch(message):
+                return pattern.sub(ours, message)
+        return message
+
+    def _choices(self, what: str) -> list[str]:
+        return [
+            str(choice)
+            for action in self._actions
+            if what in ("/".join(action.option_strings), action.metavar)
+            for choice in action.choices or ()
+        ]
 
 
 def add_output(parser: Parser) -> None:
@@ -96,18 +169,24 @@ def add_output(parser: Parser) -> None:
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as -o json")
 
 
+def count(text: str) -> int:
+    """A type of argument: how many, none included."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is too few: write 0 or more")
+    return number
+
+
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
-    return UsageError(f"{word!r} is not a command{_nearest(word, known)}", "paddlecloud")
+    ours = _OTHER_TOOLS.get(word)
+    hint = f"; did you mean {ours!r}?" if ours else _nearest(word, known)
+    return UsageError(f"{word!r} is not a command{hint}", "paddlecloud")
 
 
-def _in_our_voice(message: str) -> str:
-    if found := _INVALID_CHOICE.fullmatch(message):
-        known = [word.strip(" '") for word in found["known"].split(",")]
-        return f"{found['what']}: {found['word']!r} is not known{_nearest(found['word'], known)}"
-    for pattern, ours in _MESSAGES:
-        if pattern.fullmatch(message):
-            return pattern.sub(ours, message)
-    return message
+def _in_order(few: Sequence[str], many: Sequence[str]) -> bool:
+    """Whether all of `few` are in `many`, in this order."""
+    left = iter(many)
+    return all(word in left for word in few)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

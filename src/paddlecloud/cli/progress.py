@@ -18,8 +18,21 @@ _QUIET_SECONDS = 5.0
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Progress]:
-    """Shows how much of `what` is done, while it is being done; nothing is shown of what takes no time."""
+def progress(what: str, *, again: str = "the same again") -> Iterator[Progress]:
+    """Shows how much of `what` is done, while it is being done; nothing is shown of what takes no time.
+
+    Who breaks it off is told to type `again`: what was done so far is kept.
+    """
+    try:
+        with _shown(what) as shown:
+            yield shown
+    except KeyboardInterrupt:
+        shell.talk(f"\n{what} was stopped: type {again} and it goes on where it stopped")
+        raise
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[Progress]:
     if shell.is_terminal(sys.stderr):
         try:
             from paddlecloud.cli.bar import bar

@@ -25,7 +25,8 @@ from paddlecloud import __version__
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.exits import UNREACHABLE
 from paddlecloud.cli.parser import Parser, Setup, add_output
-from paddlecloud.model.errors import ConfigError, UnreachableError
+from paddlecloud.model.errors import ConfigError, PaddleCloudError, UnreachableError
+from paddlecloud.model.state import HELD
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import Surroundings
 
@@ -74,31 +75,61 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
+    """Of the server in `data`, and of the one that is configured, to which commands go instead (None: no other is)."""
+
     running: bool
     pid: int
     url: str
     uptime_seconds: int
     jobs: Mapping[str, int]
     data: str
+    configured: Configured | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    url: str
+    source: str
+    answers: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.url} ({self.source}), which {'answers' if self.answers else 'does not answer'}"
 
 
 def ensure_server(around: Surroundings) -> Running:
     """The embedded server of this user, started if it does not run; its access key goes into our own config."""
     running = _answering(around.data_folder)
     if running is None:
-        _require_server_parts()
+        if not can_serve():
+            raise ConfigError(
+                "no server is configured, and the parts that run one on this machine are not installed: "
+                f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
+            )
         with _start_lock(around.data_folder):
             running = _answering(around.data_folder) or _start(around)
     profiles.save_embedded(around)
     return running
 
 
-def settings_text() -> str:
+def can_serve() -> bool:
+    """Whether the parts that run a server are installed; the client alone does without them."""
+    return all(importlib.util.find_spec(name) is not None for name in _NEEDED)
+
+
+def settings_text(file: Path | None) -> str:
     """The effective settings of a server on this machine, as its config file would say them."""
     _require_server_parts()
     from paddlecloud.server import config
 
-    return config.render(config.load())
+    settings = config.load(file)
+    running = _answering(settings.server.data) if file is None else None
+    if running is not None:
+        shell.talk(
+            f"the server that runs (pid {running.pid}) may have been started with another file, which is not known "
+            "here: if so, name it by --config FILE"
+        )
+    return config.render(settings)
 
 
 def _serve(args: Namespace) -> None:
@@ -109,16 +140,29 @@ def _serve(args: Namespace) -> None:
 
 
 def _up(_: Namespace) -> None:
+    _require_server_parts()
     around = profiles.surroundings()
     running = _answering(around.data_folder)
     if running is not None:
         shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
     running = ensure_server(around)
     print(running.url)
+    profile = profiles.load(around)
+    if not profile.embedded:
+        source = profile.sources["server"]
+        shell.talk(f"commands go to {profile.server} ({source}), not to this one{_remedy(around, source)}")
+
+
+def _remedy(around: Surroundings, source: str) -> str:
+    """How to have no server configured, where one word does it."""
+    if around.variables.get("PADDLECLOUD_SERVER"):
+        return "; unset PADDLECLOUD_SERVER to change that"
+    return "; paddlecloud logout changes that" if source == str(around.config_file) else ""
 
 
 def _down(_: Namespace) -> None:
-    folder = profiles.surroundings().data_folder
+    around = profiles.surroundings()
+    folder = around.data_folder
     if not folder.is_dir():
         shell.talk(f"no server runs in {folder}")
         return
@@ -127,6 +171,7 @@ def _down(_: Namespace) -> None:
         if pid is None:
             shell.talk(f"no server runs in {folder}")
             return
+        held = _held_jobs(around)
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
         while _holder(folder) is not None or _alive(pid):
@@ -135,40 +180,73 @@ def _down(_: Namespace) -> None:
                     f"the server (pid {pid}) has not stopped within {_STOP_SECONDS:.0f} s; {folder}/server.log says why"
                 )
             time.sleep(_LOOK_SECONDS)
-    shell.talk(f"the server (pid {pid}) is stopped; running jobs run on and are picked up at the next start")
+    shell.talk(f"the server (pid {pid}) is stopped{_left_running(held)}")
+
+
+def _left_running(held: int | None) -> str:
+    """What goes on without a server; None: it could not be asked."""
+    if held == 0:
+        return ""
+    which = "jobs that run, if any," if held is None else show.counted(held, "running job")
+    return f"; {which} {'runs' if held == 1 else 'run'} on, to be picked up at the next start"
+
+
+def _held_jobs(around: Surroundings) -> int | None:
+    from paddlecloud.sdk.client import Client
+
+    if _answering(around.data_folder) is None:
+        return None
+    try:
+        with Client(profiles.load_embedded(around)) as client:
+            return len(client.list(states=sorted(HELD), everyone=True))
+    except PaddleCloudError:  # a server that is not this user's own embedded one
+        return None
 
 
 def _status(args: Namespace) -> int:
     around = profiles.surroundings()
-    folder = around.data_folder
-    running = _answering(folder)
-    if running is None:
-        found = Status(running=False, pid=0, url="", uptime_seconds=0, jobs={}, data=str(folder))
-        show.one(found, args.output, "", lambda one: f"no server runs in {one.data}; start it with: paddlecloud up")
-        return UNREACHABLE
-    uptime = int((shell.now() - running.started_at).total_seconds())
+    running = _answering(around.data_folder)
+    uptime = int((shell.now() - running.started_at).total_seconds()) if running else 0
     found = Status(
-        running=True,
-        pid=running.pid,
-        url=running.url,
+        running=running is not None,
+        pid=running.pid if running else 0,
+        url=running.url if running else "",
         uptime_seconds=uptime,
-        jobs=_jobs_by_state(around),
-        data=str(folder),
+        jobs=_jobs_by_state(around) if running else {},
+        data=str(around.data_folder),
+        configured=_configured(around),
     )
-    show.one(found, args.output, running.url, _status_text)
-    return 0
+    used = found.configured
+    show.one(found, args.output, used.url if used else found.url, _status_text)
+    return 0 if (used.answers if used else found.running) else UNREACHABLE
+
+
+def _configured(around: Surroundings) -> Configured | None:
+    profile = profiles.load(around)
+    if profile.embedded:
+        return None
+    return Configured(url=profile.server, source=profile.sources["server"], answers=_ready(profile.server))
 
 
 def _status_text(found: Status) -> str:
-    return show.fields(
-        [
-            ("server", found.url),
-            ("pid", str(found.pid)),
-            ("up for", show.short_time(found.uptime_seconds)),
-            ("jobs", ", ".join(f"{count} {state}" for state, count in found.jobs.items()) or "none"),
-            ("data", found.data),
-        ]
-    )
+    lines = [f"commands go to {found.configured.text}"] if found.configured else []
+    if not found.running:
+        return "\n".join([*lines, f"no server runs in {found.data}{_how_to_start(found)}"])
+    jobs = ", ".join(f"{count} {state}" for state, count in found.jobs.items()) or "none"
+    pairs = [
+        ("server", found.url),
+        ("pid", str(found.pid)),
+        ("up for", show.short_time(found.uptime_seconds)),
+        ("jobs", jobs),
+        ("data", found.data),
+    ]
+    return "\n".join([*lines, show.fields(pairs)])
+
+
+def _how_to_start(found: Status) -> str:
+    if not can_serve():
+        return f", and the parts that run one are not installed: {INSTALL}"
+    return "" if found.configured else "; start it with: paddlecloud up"
 
 
 def _jobs_by_state(around: Surroundings) -> dict[str, int]:
@@ -180,29 +258,29 @@ def _jobs_by_state(around: Surroundings) -> dict[str, int]:
 
 
 def _require_server_parts() -> None:
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            "no server is configured, and the parts that run one on this machine are not installed: "
-            f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
-        )
+    if not can_serve():
+        raise ConfigError(f"the parts that run a server are not installed on this machine: {INSTALL}")
 
 
 def _answering(folder: Path) -> Running | None:
     """The server of this data folder, if it is ready to be asked."""
-    import urllib3
-
     try:
         plain = json.loads((folder / "server.json").read_bytes())
         running = Running(
             pid=int(plain["pid"]), url=str(plain["url"]), started_at=datetime.fromisoformat(plain["started_at"])
         )
-        if not _alive(running.pid):
-            return None
-        ready = urllib3.request("GET", f"{running.url}/readyz", timeout=5.0, retries=False)
-    except (OSError, ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return running if ready.status == 200 else None
+    return running if _alive(running.pid) and _ready(running.url) else None
+
+
+def _ready(url: str) -> bool:
+    import urllib3
+
+    try:
+        return urllib3.request("GET", f"{url}/readyz", timeout=5.0, retries=False).status == 200
+    except urllib3.exceptions.HTTPError:
+        return False
 
 
 def _alive(pid: int) -> bool:

@@ -68,16 +68,26 @@ def one(record: T, output: str, name: str, text: Callable[[T], str]) -> None:
 
 def table(rows: Sequence[T], columns: Sequence[Column[T]], *, width: int | None = None, coloured: bool = False) -> str:
     cells = {column.head: [_one_line(column.value(row)) for row in rows] for column in columns}
-    widths = {head: max(len(head), *map(len, texts)) for head, texts in cells.items()}
+    widths = {head: max(columns_of(text) for text in (head, *texts)) for head, texts in cells.items()}
     kept = _that_fit(columns, widths, width)
-    lines = [_GAP.join(column.head.ljust(widths[column.head]) for column in kept).rstrip()]
+    lines = [_line([(column.head, widths[column.head]) for column in kept], width)]
     for number, row in enumerate(rows):
-        texts = [cells[column.head][number].ljust(widths[column.head]) for column in kept]
-        texts[-1] = _cut(texts[-1].rstrip(), _room_of_last(kept, widths, width))
-        if coloured:
-            texts = [_coloured(column, row, text) for column, text in zip(kept, texts, strict=True)]
-        lines.append(_GAP.join(texts).rstrip())
+        texts = [(cells[column.head][number], widths[column.head]) for column in kept]
+        colours = [column.colour(row) if coloured and column.colour else "" for column in kept]
+        lines.append(_line(texts, width, colours))
     return "\n".join(lines)
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: Chinese characters take two, marks on another character none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of_one(character) for character in text)
+
+
+def counted(number: float, thing: str) -> str:
+    """`1 CPU`, `2 CPUs`."""
+    return f"{number:g} {thing}{'' if number == 1 else 's'}"
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> str:
@@ -155,19 +165,39 @@ def _least_width(columns: Sequence[Column[T]], widths: dict[str, int]) -> int:
     return sum(widths[column.head] + len(_GAP) for column in others) + min(widths[last.head], max(len(last.head), 12))
 
 
-def _room_of_last(columns: Sequence[Column[T]], widths: dict[str, int], width: int | None) -> int | None:
-    if width is None:
-        return None
-    return width - sum(widths[column.head] + len(_GAP) for column in columns[:-1])
+def _line(texts: Sequence[tuple[str, int]], width: int | None, colours: Sequence[str] = ()) -> str:
+    """One line of a table, cut where the screen ends: a line that wraps can no longer be read as columns."""
+    parts: list[str] = []
+    room = width
+    for number, (text, wide) in enumerate(texts):
+        if room is not None and room <= 0:
+            break
+        shown = _cut(text, room)
+        blank = (wide if room is None else min(wide, room)) - columns_of(shown)
+        padded = shown if number == len(texts) - 1 else shown + " " * blank
+        parts.append(paint(padded, colours[number]) if colours and colours[number] else padded)
+        room = None if room is None else room - wide - len(_GAP)
+    return _GAP.join(parts).rstrip()
 
 
 def _cut(text: str, room: int | None) -> str:
-    return text if room is None or len(text) <= room or room < 2 else text[: room - 1] + "…"
+    if room is None or columns_of(text) <= room:
+        return text
+    kept, taken = "", 0
+    for character in text:
+        taken += _columns_of_one(character)
+        if taken > room - 1:
+            break
+        kept += character
+    return f"{kept}…"
 
 
-def _coloured(column: Column[T], row: T, text: str) -> str:
-    colour = column.colour(row) if column.colour else ""
-    return paint(text, colour) if colour else text
+def _columns_of_one(character: str) -> int:
+    import unicodedata
+
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _one_line(text: str) -> str:

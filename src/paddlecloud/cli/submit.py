@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +16,10 @@ from paddlecloud.cli.jobs import add_exit_code
 from paddlecloud.cli.logs import Lines
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.progress import progress
+from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.state import JobState
-from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec
+from paddlecloud.model.units import describe_counts
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from paddlecloud.sdk.client import Client
 
 _INTERRUPTED = 130
-_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
 def submit(parser: Parser) -> None:
     _add_job_options(parser)
     add_output(parser)
-    parser.set_defaults(run=_submit)
+    parser.set_defaults(run=_submit, verb="submit")
 
 
 def run(parser: Parser) -> None:
@@ -41,20 +40,37 @@ def run(parser: Parser) -> None:
     parser.add_argument("--no-download", action="store_true", help="leave the results on the server")
     parser.add_argument("--download-dir", metavar="DIR", help="a new folder for the results (output-…)")
     add_exit_code(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, verb="run")
 
 
 VERBS: Mapping[str, Setup] = {"submit": submit, "run": run}
 
 
 def send(client: Client, spec: JobSpec, folder: Path | None) -> Job:
-    """Upload with a progress bar, submit, and say the id."""
-    if folder is not None and not folder.is_dir():
+    """Read and upload with progress bars, and submit; a job that would be refused is refused before that."""
+    from paddlecloud.sdk import bundle
+
+    if folder is None:
+        return client.submit(None, spec)
+    if not folder.is_dir():
         raise InvalidError(f"{folder} is not a folder: name the one that holds the job's files", field="files")
+    limit_bytes = client.check(spec).upload_limit_bytes
+    with progress("reading") as bar:
+        found = bundle.scan(folder, limit_bytes=limit_bytes, progress=bar)
     with progress("uploading") as bar:
-        job = client.submit(folder, spec, progress=bar)
-    shell.talk(f"submitted {job.spec.name} as {job.id}")
-    return job
+        return client.submit(found, spec, progress=bar)
+
+
+def submitted(job: Job) -> str:
+    """What was submitted in one line; the tasks are counted where there are several, as pservers come unasked."""
+    counts = describe_counts({role.name: role.count for role in job.spec.roles})
+    return f"submitted {job.spec.name} as {job.id}" + (f": {counts}" if job.spec.tasks > 1 else "")
+
+
+def talk_next(job: Job) -> None:
+    """Tell a person what to type next; a script that keeps the id wants nothing else."""
+    if shell.is_terminal(sys.stdout):
+        shell.talk("\n".join([submitted(job), *explain.next_commands(job)]))
 
 
 def follow_states(client: Client, job: str) -> JobDetail:
@@ -72,6 +88,7 @@ def _add_job_options(parser: Parser) -> None:
     parser.usage = f"{parser.prog} [options] [-f job.yaml] [FOLDER] [-- COMMAND …]"
     parser.epilog = f"example:\n  {parser.prog} --nodes 2 job -- sh run.sh"
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the job's files; only what changed is sent")
+    parser.add_argument("--no-files", action="store_true", help="the job needs no files: send none")
     parser.add_argument("-f", "--file", metavar="JOB.YAML", help="a job file (YAML or JSON); flags win over it")
     parser.add_argument("--name", help="the job's name (tmp_job)")
     parser.add_argument("--cluster", help="where to run it (default)")
@@ -94,7 +111,8 @@ def _submit(args: Namespace) -> None:
         print(job.id)
     else:
         show.one(job, args.output, job.id, lambda one: one.id)
-    shell.talk("\n".join(explain.next_commands(job)))
+    if args.output in ("table", "wide"):
+        talk_next(job)
 
 
 def _run(args: Namespace) -> int:
@@ -102,12 +120,13 @@ def _run(args: Namespace) -> int:
         spec, folder = _wanted(args, client)
         results = _results_folder(args)
         job = send(client, spec, folder)
+        shell.talk(submitted(job))
         try:
             detail = _attend(client, job.id)
         except KeyboardInterrupt:
             shell.talk("\n".join(["", *explain.detached(job.id)]))
             return _INTERRUPTED
-        shell.talk("\n".join(explain.ending(detail)))
+        shell.talk("\n".join(explain.ending(detail, log_seen=True)))
         if not args.no_download and detail.job.started_at is not None:
             files.download(client, job.id, results or Path(f"output-{job.id[4:12]}"))
     return job_exit_code(detail, own=args.exit_code == "job")
@@ -115,28 +134,10 @@ def _run(args: Namespace) -> int:
 
 def _attend(client: Client, job: str) -> JobDetail:
     """Be with a job from its queue to its end: its states and reasons to stderr, its log to stdout."""
-    detail = _see_started(client, job)
-    if detail.job.started_at is not None:
+    detail = see_placed(client, job)
+    if detail.job.attempt:
         Lines(sys.stdout, prefixed=detail.job.spec.tasks > 1).write(client.logs(job, follow=True))
     return client.get(client.wait(job).id)
-
-
-def _see_started(client: Client, job: str) -> JobDetail:
-    told: set[str] = set()
-    tries = 0
-    while True:
-        detail = client.get(job)
-        _tell_once(f"state: {explain.state_line(detail, shell.now())}", told)
-        if not detail.job.state.waiting and detail.job.state is not JobState.SCHEDULE:
-            return detail
-        time.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
-        tries += 1
-
-
-def _tell_once(line: str, told: set[str]) -> None:
-    if line not in told:
-        told.add(line)
-        shell.talk(line)
 
 
 def _wanted(args: Namespace, client: Client) -> tuple[JobSpec, Path | None]:
@@ -144,16 +145,35 @@ def _wanted(args: Namespace, client: Client) -> tuple[JobSpec, Path | None]:
     asked = jobfile.asked(file) | _flags(args)
     if "env" in asked:
         asked["env"] = jobfile.asked(file).get("env", {}) | asked["env"]
-    folder = Path(args.folder) if args.folder else None
-    if folder is None and file.workdir is not None:
-        folder = Path(args.file).parent / file.workdir
-    if file.roles:
-        if args.command:
-            raise InvalidError(f"{args.file} says what its roles run, so no command can follow `--`")
-        return jobfile.with_roles(file, cast(Asked, asked)), folder
-    if "command" not in asked:
+    if file.roles and args.command:
+        raise InvalidError(f"{args.file} says what its roles run, so no command can follow `--`")
+    if not file.roles and "command" not in asked:
         raise InvalidError("nothing to run: write it after `--`, such as `-- sh run.sh`, or as `run:` in a job file")
+    folder = _folder(args, file)
+    if file.roles:
+        return jobfile.with_roles(file, cast(Asked, asked)), folder
     return job_spec(cast(Asked, asked), cluster_has_gpus=client.has_gpus), folder
+
+
+def _folder(args: Namespace, file: jobfile.JobFile) -> Path | None:
+    """The folder to send. None only where that was said: a job without its files fails on another machine."""
+    if args.folder and args.no_files:
+        raise InvalidError(f"--no-files does not go with the folder {args.folder}: leave one out", field="files")
+    if args.no_files:
+        return None
+    if args.folder:
+        return Path(args.folder)
+    if file.workdir is not None:
+        return Path(args.file).parent / file.workdir
+    if args.file:
+        raise InvalidError(
+            f"{args.file} names no folder to send: add `workdir: .` to it for its own, or say --no-files", field="files"
+        )
+    words = shlex.join(args.command)
+    raise InvalidError(
+        f"no folder to send: paddlecloud {args.verb} . -- {words}  sends the one you are in; --no-files sends none",
+        field="files",
+    )
 
 
 def _flags(args: Namespace) -> dict[str, Any]:
@@ -168,7 +188,7 @@ def _flags(args: Namespace) -> dict[str, Any]:
         "job_type": args.job_type,
         "distribute": args.distribute,
         "env": environment(args.env) or None,
-        "wall_time": args.time_limit,
+        "wall_time": seconds(args.time_limit, "--time-limit"),
         "priority": args.priority,
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -72,9 +72,13 @@ def _user_add(args: Namespace) -> None:
     password = new_password(args.name) if args.password else None
     with connect() as client:
         made = client.accounts.add_user(args.name, Role(args.role), password)
+        server = client.profile.server
     show.one(made, args.output, made.name, lambda one: one.name)
     if password is None:
-        shell.talk(f"to let them in: paddlecloud key create --user {made.name}")
+        name = made.name
+        shell.talk(f"to let them in: paddlecloud user passwd {name}, or paddlecloud key create --user {name}")
+    else:
+        shell.talk(f"they log in by: paddlecloud login --server {server} --user {made.name}")
 
 
 def _user_list_setup(parser: Parser) -> None:

@@ -137,6 +137,8 @@ def test_a_wrong_parameter_is_named(words: list[str], says: str) -> None:
     ("words", "field"),
     [
         ([], "files"),
+        (["--files=job", "--start_cmd= "], "start_cmd"),
+        (["--files=job", "--instance_count=0"], "instance_count"),
         (["--files=job", "--bos_url=b.bj.bcebos.com/d"], "bos_url"),
         (["--public_bos=0"], "bos_url"),
         (["--public_bos=0", "--bos_url=b.bj.bcebos.com/d", "--files=job"], "files"),
@@ -150,9 +152,9 @@ def test_files_go_with_public_storage_and_a_bos_url_with_ones_own(words: list[st
 
 def test_resources_of_ones_own_need_their_section_of_client_conf() -> None:
     args = read("submit_job", "--start_cmd=x", "--files=job", "--public_bcc=0")
-    with pytest.raises(ConfigError, match=r"sk in section \[bcc\] of /home/x/client.conf"):
+    with pytest.raises(ConfigError, match=r"sk in section \[bcc\] of /home/x/client.conf, and even then .* machines"):
         aliases.check(args, Profile(private={"bcc": {"ak": "a"}}, client_conf="/home/x/client.conf"))
     aliases.check(args, Profile(private={"bcc": {"ak": "a", "sk": "s"}}, client_conf="/home/x/client.conf"))
     args = read("submit_job", "--start_cmd=x", "--public_bos=0", "--bos_url=b.bj.bcebos.com/d")
-    with pytest.raises(ConfigError, match=r"ak and sk in section \[bos\]"):
+    with pytest.raises(ConfigError, match=r"ak and sk in section \[bos\].*: leave public_bos at 1"):
         aliases.check(args, Profile(client_conf="/home/x/client.conf"))

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import socket
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from paddlecloud.cli.completion import SHELLS, script
+from tests.unit.cli.command import Command
+from tests.unit.server.running import Running
 
 
-def bash(*words: str) -> list[str]:
-    """What bash would offer for the last of these words."""
-    line = " ".join(f'"{word}"' for word in ("paddlecloud", *words))
+def bash(*words: str, command: Command | None = None, folder: Path | None = None) -> list[str]:
+    """What bash would offer for the last of these words, in a folder and with the real command."""
+    line = " ".join(shlex.quote(word) for word in ("paddlecloud", *words))
+    ours = f'paddlecloud() {{ {shlex.quote(sys.executable)} -m paddlecloud "$@"; }}\n' if command else ""
     typed = f"COMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_paddlecloud\n"
-    program = script("bash") + typed + 'printf "%s\\n" "${COMPREPLY[@]}"'
-    return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    program = script("bash") + ours + typed + 'printf "%s\\n" "${COMPREPLY[@]}"'
+    environment = command.environment if command else {"PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        ["bash", "-c", program], capture_output=True, text=True, check=True, cwd=folder, env=environment
+    )
+    assert ran.stderr == ""
+    return [line for line in ran.stdout.split("\n") if line]
 
 
 @pytest.mark.parametrize(
@@ -23,15 +36,66 @@ def bash(*words: str) -> list[str]:
     [
         (["sub"], ["submit", "submit_job"]),
         (["get_f"], ["get_files"]),
+        (["help", "sub"], ["submit", "submit_job"]),
         (["user", "pa"], ["passwd"]),
         (["user", "quota", "--w"], ["--wall-time"]),
         (["submit_job", "--public"], ["--public_bcc", "--public_bos"]),
-        (["completion", ""], ["-h", "--help", "bash", "zsh", "fish"]),
+        (["submit_job", "--job_type", "=", ""], ["gpu", "cpu"]),
+        (["submit_job", "--job_type", "="], ["gpu", "cpu"]),
+        (["submit_job", "--job_type", "=", "g"], ["gpu"]),
+        (["submit_job", "--job_type", "c"], ["cpu"]),
+        (["ls", "--state", "k"], ["killing", "killed"]),
+        (["ls", "--json", "--state", "live", "-o", "y"], ["yaml"]),
+        (["user", "add", "bob", "--role", ""], ["admin", "user"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["completion", "-"], ["-h", "--help"]),
         (["nonsense", ""], []),
     ],
 )
 def test_bash_offers_what_the_parsers_take(words: list[str], offered: list[str]) -> None:
     assert bash(*words) == offered
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["submit", ""], ["a job", "other"]),
+        (["run", "--name", "x", "o"], ["other"]),
+        (["submit_job", "--files", "=", "a"], ["a job"]),
+        (["submit", "-f", "job"], ["job.yaml"]),
+        (["run", "other", "--", "run"], ["run.sh"]),
+        (["run", "--no-download", "o"], ["other"]),
+    ],
+)
+def test_bash_offers_folders_and_files_where_they_are_taken(
+    words: list[str], offered: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a job").mkdir()
+    (tmp_path / "other").mkdir()
+    for name in ("job.yaml", "run.sh"):
+        (tmp_path / name).touch()
+    assert sorted(bash(*words, folder=tmp_path)) == offered
+
+
+def test_bash_offers_jobs_by_name_and_id_but_none_that_the_shell_would_run(command: Command, server: Running) -> None:
+    job = server.submit("true", name="completed")
+    odd = server.submit("true", name="训练 $(touch hurt)")
+    assert bash("show", "comp", command=command, folder=command.folder) == ["completed"]
+    assert set(bash("logs", "-f", "", command=command)) >= {job, odd, "completed"}
+    assert bash("query_job", "--job_id", "=", job[:12], command=command) == [job]
+    assert bash("show", "-", command=command)[0] == "-h"
+    assert not (command.folder / "hurt").exists()
+
+
+def test_completion_starts_no_server_and_does_not_wait_for_one_that_is_silent(alone: Command) -> None:
+    assert bash("show", "", command=alone) == []
+    assert not (alone.folder / "data").exists()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        alone.variables = {"PADDLECLOUD_SERVER": url, "PADDLECLOUD_TOKEN": "x"}
+        began = time.monotonic()
+        assert bash("show", "", command=alone) == []
+    assert time.monotonic() - began < 5.0
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -19,6 +19,8 @@ run: sh run.sh
 env: {A: b, N: 1, F: true}
 resources: {cpus: 2, memory: 4Gi, gpus: 1}
 nodes: 2
+job_type: gpu
+distribute: NCCL2
 cluster: local
 priority: 5
 time_limit: 2h
@@ -36,6 +38,8 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
         "name": "fit",
         "command": "sh run.sh",
         "nodes": 2,
+        "job_type": "gpu",
+        "distribute": "NCCL2",
         "cluster": "local",
         "priority": 5,
         "wall_time": "2h",
@@ -66,13 +70,17 @@ roles:
     assert (pserver.name, pserver.count, pserver.successes_needed, pserver.command) == ("pserver", 2, 0, "sh ps.sh")
     assert (trainer.count, trainer.min_failed, trainer.resources) == (3, 2, Resources(cpus=1.0))
     assert spec.wall_time_seconds == 600
+    with pytest.raises(InvalidError, match="time_limit 30 has no unit"):
+        jobfile.with_roles(file, {"wall_time": "30"})
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("rn: true\n", "rn is not a known field; did you mean 'run'?"),
-        ("run: true\n", "run: Expected"),
+        ("run: true\n", "run must be text, not true or false"),
+        ("run: x\ntime_limit: [1]\n", "time_limit must be a whole number or text, not a list"),
+        ("roles: {trainer: {count: 1}}\n", "run is missing"),
         ("run: x\nresources: {cpu: 1}\n", "resources.cpu is not a known field; did you mean 'cpus'?"),
         ("run: x\nnodes: two\n", "nodes"),
         ("roles: {trainer: {run: x}}\nrun: y\n", "`roles` says what runs"),

@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,26 +21,8 @@ from paddlecloud.model.errors import (
     UnreachableError,
 )
 from tests.unit.cli.command import Command
-from tests.unit.server.running import Running, running
+from tests.unit.server.running import Running
 from tests.waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("server") / "data") as made:
-        yield made
-
-
-@pytest.fixture
-def command(server: Running, tmp_path: Path) -> Command:
-    """Typed by Ann, who has configured the server by variables."""
-    (tmp_path / "home").mkdir()
-    return Command(tmp_path, {"PADDLECLOUD_SERVER": server.url, "PADDLECLOUD_TOKEN": server.ann})
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Command:
-    return Command(tmp_path)
 
 
 def test_alone_it_prints_a_short_help_in_groups(alone: Command) -> None:
@@ -105,10 +85,11 @@ def test_nobody_is_told_how_to_become_somebody(server: Running, alone: Command) 
 
 
 def test_data_goes_to_stdout_and_talk_to_stderr(command: Command) -> None:
-    said = command.type("submit", "--name", "streams", "--", "true")
+    said = command.type("submit", "--no-files", "--name", "streams", "--", "true")
     assert said.stdout.startswith("job-")
     assert len(said.stdout.split()) == 1
-    assert f"paddlecloud logs -f {said.stdout.strip()}" in said.stderr
+    assert said.stderr == ""
+    assert "submitted tmp_job" in command.type("run", "--no-files", "--no-download", "--", "true").stderr
     assert json.loads(command.out("ls", "--name", "streams", "-o", "json"))[0]["id"] == said.stdout.strip()
     assert command.out("ls", "--name", "streams", "-o", "name") == said.stdout
     assert command.out("ls", "--name", "streams", "-o", "yaml").startswith("- id: job-")
@@ -119,19 +100,19 @@ def test_data_goes_to_stdout_and_talk_to_stderr(command: Command) -> None:
     [("true", "success", 0), ("exit 3", "failed", 100), ("kill -9 $$", "failed", 100)],
 )
 def test_wait_tells_the_end_by_its_exit_code(command: Command, words: str, state: str, code: int) -> None:
-    job = command.out("submit", "--", words).strip()
+    job = command.out("submit", "--no-files", "--", words).strip()
     assert command.type("wait", job, code=code).stdout.split() == [job, state]
 
 
 def test_a_jobs_own_exit_code_is_passed_on_when_asked_for(command: Command) -> None:
-    job = command.out("submit", "--", "exit 3").strip()
+    job = command.out("submit", "--no-files", "--", "exit 3").strip()
     command.type("wait", "--exit-code", "job", job, code=3)
-    job = command.out("submit", "--", "kill -9 $$").strip()
+    job = command.out("submit", "--no-files", "--", "kill -9 $$").strip()
     command.type("wait", "--exit-code", "job", job, code=137)
 
 
 def test_wait_that_gives_up_exits_with_101_and_a_killed_job_with_103(command: Command) -> None:
-    job = command.out("submit", "--", "go on").strip()
+    job = command.out("submit", "--no-files", "--", "go on").strip()
     command.type("wait", "--timeout", "1s", job, code=101)
     command.type("kill", "--wait", job)
     command.type("wait", job, code=103)
@@ -147,12 +128,14 @@ def test_a_job_that_is_not_there_exits_with_102(command: Command) -> None:
 def test_a_job_file_and_flags_make_one_job_and_flags_win(command: Command) -> None:
     (command.folder / "job.yaml").write_text("name: filed\nrun: go on\nenv: {A: file, B: file}\ntime_limit: 10m\n")
     command.variables["FROM_SHELL"] = "shell"
-    job = command.out("submit", "-f", "job.yaml", "--env", "B=flag", "--env", "FROM_SHELL", "--time-limit", "1h")
+    job = command.out(
+        "submit", "--no-files", "-f", "job.yaml", "--env", "B=flag", "--env", "FROM_SHELL", "--time-limit", "1h"
+    )
     spec = json.loads(command.out("show", "-o", "json", job.strip()))["job"]["spec"]
     assert spec["name"] == "filed"
     assert spec["env"] == {"A": "file", "B": "flag", "FROM_SHELL": "shell"}
     assert spec["wall_time_seconds"] == 3600
-    assert "no such variable" in command.type("submit", "--env", "NOT_SET", "--", "x", code=2).stderr
+    assert "no such variable" in command.type("submit", "--no-files", "--env", "NOT_SET", "--", "x", code=2).stderr
 
 
 def test_watch_mode_prints_each_change_of_state_with_its_time(command: Command) -> None:
@@ -165,7 +148,7 @@ def test_watch_mode_prints_each_change_of_state_with_its_time(command: Command) 
 
 
 def test_an_interrupted_run_detaches_and_the_job_goes_on(command: Command, server: Running) -> None:
-    begun = command.begin("run", "--name", "interrupted", "--", "go on")
+    begun = command.begin("run", "--no-files", "--name", "interrupted", "--", "go on")
     wait_until(lambda: command.out("ls", "--name", "interrupted", "--state", "running", "-o", "name"), "it runs")
     begun.send_signal(signal.SIGINT)
     _, err = begun.communicate(timeout=20)
@@ -178,35 +161,17 @@ def test_an_interrupted_run_detaches_and_the_job_goes_on(command: Command, serve
 
 def test_a_reader_that_has_had_enough_ends_it_quietly(command: Command) -> None:
     for _ in range(2):
-        command.out("submit", "--name", "piped", "--", "true")
+        command.out("submit", "--no-files", "--name", "piped", "--", "true")
     with command.begin("events", "-f", "--after", "0") as begun:
         assert begun.stdout is not None
         assert begun.stderr is not None
         begun.stdout.readline()
         begun.stdout.close()
-        command.out("submit", "--name", "piped", "--", "true")
+        command.out("submit", "--no-files", "--name", "piped", "--", "true")
         assert begun.wait(timeout=20) == 141
         assert begun.stderr.read() == ""
 
 
-def test_login_remembers_the_server_for_its_owner_only(server: Running, alone: Command) -> None:
-    home = alone.folder / "home"
-    home.mkdir()
-    alone.type("login", "--server", server.url, "--token", server.bob)
-    config = home / ".config" / "paddlecloud" / "config.toml"
-    assert config.stat().st_mode & 0o777 == 0o600
-    assert alone.type("ls").stdout == ""
-    shown = alone.out("config")
-    assert "bob" in shown
-    assert server.bob not in shown
-    assert str(config) in shown
-
-
-def test_without_the_server_parts_the_command_to_install_them_is_said(tmp_path: Path) -> None:
-    # -S and -I leave site-packages out, as on a machine where only the client is installed.
-    src = Path(__file__).parents[3] / "src"
-    program = (
-        f"import sys; sys.path.append({str(src)!r})\nfrom paddlecloud.cli import serve\nserve._require_server_parts()"
-    )
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
-    assert "pip install 'paddlecloud[server]'" in ran.stderr
+def test_a_path_that_was_typed_and_is_not_there_exits_with_2(command: Command) -> None:
+    for words in (["-f", "nope.yaml"], ["--file=nope.yaml"]):
+        assert "nope.yaml" in command.type("submit", "--no-files", *words, code=2).stderr

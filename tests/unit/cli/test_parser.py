@@ -42,6 +42,14 @@ def test_a_verb_that_takes_no_command_says_so() -> None:
         ("ls", ["-o", "jsn"], "-o/--output: 'jsn' is not known; did you mean 'json'?"),
         ("show", [], "JOB is missing"),
         ("show", ["a", "b"], "'b' is one argument too many"),
+        ("user", ["disable"], "NAME is missing"),
+        ("user", ["add", "bob", "--role", "adm"], "--role: 'adm' is not known; did you mean 'admin'?"),
+        ("user", ["add", "bob", "--role", "xyz"], "--role: 'xyz' is not known; known are admin, user"),
+        ("completion", [], "SHELL is missing"),
+        ("ls", ["-n", "-1"], "-n/--limit: '-1' is too few: write 0 or more"),
+        ("ls", ["-n", "x"], "-n/--limit: 'x' is not a number"),
+        ("ls", ["-name", "x"], "-name is not an option; did you mean '--name'?"),
+        ("ls", ["-x"], "-x is not an option"),
         ("user", ["ad", "bob"], "ACTION: 'ad' is not known; did you mean 'add'?"),
         ("user", ["add", "bob", "--rol", "admin"], "--rol"),
         ("wait", ["x", "--exit-code", "jop"], "--exit-code: 'jop' is not known; did you mean 'job'?"),
@@ -52,6 +60,53 @@ def test_an_error_says_what_is_wrong_and_the_nearest_thing_that_is_right(
     verb: str, words: list[str], says: str
 ) -> None:
     assert says in error(verb, *words)
+
+
+@pytest.mark.parametrize("word", ["2", "yes"])
+def test_a_flag_that_is_neither_0_nor_1_is_refused_in_one_manner(word: str) -> None:
+    said = error("submit_job", "--files=job", "--start_cmd=x", f"--public_bcc={word}")
+    assert said == f"--public_bcc: {word!r} is not known; known are 0, 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["job", "sh", "run.sh"], "write the command after --: paddlecloud run job -- sh run.sh"),
+        (["--nodes", "2", "job", "sh", "a b"], "write the command after --: paddlecloud run --nodes 2 job -- sh 'a b'"),
+        (["sh", "sh", "run.sh"], "write the command after --: paddlecloud run sh -- sh run.sh"),
+        (["job", "sh", "run.sh", "--lr", "3"], "paddlecloud run job -- sh run.sh --lr 3"),
+        (["job", "--lr", "3"], "--lr is not an option"),
+    ],
+)
+def test_a_command_without_its_dashes_is_told_where_they_go(words: list[str], says: str) -> None:
+    assert says in error("run", *words)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "says"),
+    [
+        ("submit_job", ["-files=job"], "-files is not an option; did you mean '--files=job'?"),
+        ("submit_job", ["files=job"], "'files=job' is not understood; did you mean '--files=job'?"),
+        ("query_job", ["job-1"], "'job-1' is one argument too many; did you mean '--job_id=job-1'?"),
+        ("query_job", ["job_id=job-1"], "did you mean '--job_id=job-1'?"),
+    ],
+)
+def test_the_word_that_is_not_understood_is_named_before_what_is_missing(
+    verb: str, words: list[str], says: str
+) -> None:
+    assert error(verb, *words).endswith(says)
+
+
+def test_values_that_look_like_options_or_settings_are_still_values() -> None:
+    read = verbs.parser(verbs.VERBS["submit"]).read
+    assert read(["--env", "name=x", "--priority", "-5", "job"]).env == ["name=x"]
+    assert verbs.parser(verbs.VERBS["login"]).read(["--token", "-"]).token == "-"
+    assert verbs.parser(verbs.VERBS["ls"]).read(["-n5"]).limit == 5
+
+
+@pytest.mark.parametrize(("word", "ours"), [("ps", "ls"), ("list", "ls"), ("stop", "kill"), ("describe", "show")])
+def test_a_verb_of_other_tools_leads_to_ours(word: str, ours: str) -> None:
+    assert unknown_verb(word, list(verbs.VERBS)).message == f"{word!r} is not a command; did you mean {ours!r}?"
 
 
 def test_a_misspelt_verb_gets_the_nearest_one() -> None:

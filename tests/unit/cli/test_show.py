@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
 
 from paddlecloud.cli import explain, show
-from paddlecloud.cli.jobs import describe
+from paddlecloud.cli.describe import describe
 from paddlecloud.cli.logs import Lines
 from paddlecloud.cli.show import Column
-from paddlecloud.model.job import Moved
-from paddlecloud.model.state import JobState
+from paddlecloud.model.job import Moved, Placement, Resources, RoleSpec, TaskPlacement
+from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import TaskReport, TaskState
 from paddlecloud.model.views import Forecast, JobDetail, LogPiece
 from tests.unit.cli.records import CREATED, ID, a_job
@@ -33,6 +35,20 @@ def test_a_narrow_screen_cuts_the_last_column_then_drops_columns_and_never_wraps
     assert show.table(ROWS, COLUMNS, width=30).splitlines()[1] == "job-1   running  a reason tha…"
     assert show.table(ROWS, COLUMNS, width=20).splitlines()[0] == "JOB     STATE"
     assert show.table(ROWS, COLUMNS, width=8).splitlines() == ["JOB", "job-1", "job-22"]
+
+
+def test_a_table_is_never_wider_than_the_screen_whatever_cannot_be_dropped() -> None:
+    columns: list[Column[tuple[str, str, str]]] = [Column(head, lambda row: row[2]) for head in ("ONE", "TWO", "WHY")]
+    for width in range(1, 80):
+        lines = show.table(ROWS, columns, width=width).splitlines()
+        assert max(map(show.columns_of, lines)) <= width
+
+
+def test_a_chinese_character_takes_two_columns() -> None:
+    rows = [("训练任务", "running", "说明说明说明说明"), ("fit", "queue", "x")]
+    assert show.table(rows, COLUMNS).splitlines()[1:] == ["训练任务  running  说明说明说明说明", "fit       queue    x"]
+    assert show.table(rows, COLUMNS, width=32).splitlines()[1] == "训练任务  running  说明说明说明…"
+    assert show.columns_of("é́") == 1
 
 
 def test_colour_does_not_move_the_columns() -> None:
@@ -110,6 +126,56 @@ def test_show_tells_state_tasks_history_and_why() -> None:
     assert "TASK       STATE" in text
     assert "history:" in text
     assert "no such file" in text
+
+
+def test_a_task_that_was_stopped_since_another_failed_is_not_called_failed() -> None:
+    text = describe(replace(failed(), job=replace(failed().job, stop=StopReason.TASK_FAILED)), CREATED)
+    rows = {line.split()[0]: line.split()[1] for line in text.splitlines() if line.startswith("trainer-")}
+    assert rows == {"trainer-0": "stopped", "trainer-1": "failed"}
+    assert "SIGTERM" not in text
+
+
+def test_a_task_that_died_by_a_signal_of_its_own_is_called_failed() -> None:
+    text = describe(failed(), CREATED)
+    assert "killed by SIGTERM" in text
+
+
+def test_show_tells_what_each_task_got_in_good_grammar() -> None:
+    amount = Resources(cpus=1.0, memory_bytes=2**30, gpus=1)
+    placed = TaskPlacement(role="trainer", index=0, resources=amount)
+    job = a_job(placement=Placement(cluster="local", tasks=(placed,)))
+    text = describe(JobDetail(job=job), CREATED)
+    assert re.search(r"^each +1 CPU, 1.0 GiB, 1 GPU \(the default share\)$", text, re.MULTILINE)
+    assert re.search(r"^tasks +1 trainer$", text, re.MULTILINE)
+    roles = (RoleSpec(name="trainer", count=3, command="x", resources=Resources(cpus=2.0)),)
+    waiting = a_job(state=JobState.QUEUE, placement=None, spec=replace(job.spec, roles=roles))
+    text = describe(JobDetail(job=waiting), CREATED)
+    assert re.search(r"^each +2 CPUs$", text, re.MULTILINE)
+    assert re.search(r"^tasks +3 trainers$", text, re.MULTILINE)
+
+
+def test_each_role_tells_its_own_share() -> None:
+    roles = tuple(
+        RoleSpec(name=name, count=2, command="x", resources=Resources(cpus=cpus))
+        for name, cpus in (("pserver", 1.0), ("trainer", 4.0))
+    )
+    job = a_job(state=JobState.QUEUE, placement=None, spec=replace(a_job().spec, roles=roles))
+    assert "pserver 1 CPU; trainer 4 CPUs" in describe(JobDetail(job=job), CREATED)
+
+
+def test_a_task_out_of_memory_is_told_how_to_ask_for_more() -> None:
+    detail = failed()
+    full = replace(detail.tasks[1], reason="out of memory: used more than its limit of 64.0 MiB")
+    assert "  paddlecloud submit … --memory SIZE" in "\n".join(explain.ending(replace(detail, tasks=(full,))))
+
+
+def test_last_lines_that_were_just_seen_are_not_said_again() -> None:
+    assert "no such file" not in "\n".join(explain.ending(failed(), log_seen=True))
+
+
+def test_a_job_that_was_never_placed_is_not_told_to_show_itself() -> None:
+    said = "\n".join(explain.ending(JobDetail(job=a_job(state=JobState.SCHEDULE_TIMEOUT, error="no room"))))
+    assert "paddlecloud show" not in said
 
 
 def test_a_waiting_job_says_its_place_when_and_why() -> None:

@@ -1,0 +1,72 @@
+"""Who one is to a server, typed: login, logout, gen_token, and what an operator is told after adding a user."""
+
+from __future__ import annotations
+
+from tests.unit.cli.command import Command
+from tests.unit.server.running import Running
+
+
+def as_admin(server: Running, command: Command) -> Command:
+    command.variables["PADDLECLOUD_TOKEN"] = server.root
+    return command
+
+
+def test_login_remembers_the_server_for_its_owner_only(server: Running, alone: Command) -> None:
+    home = alone.folder / "home"
+    home.mkdir()
+    alone.type("login", "--server", server.url, "--token", server.bob)
+    config = home / ".config" / "paddlecloud" / "config.toml"
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert alone.type("ls").stdout == ""
+    shown = alone.out("config")
+    assert "bob" in shown
+    assert server.bob not in shown
+    assert str(config) in shown
+
+
+def test_logout_forgets_what_login_kept(server: Running, alone: Command) -> None:
+    alone.type("login", "--server", server.url, "--token", server.bob)
+    assert server.url in alone.type("logout").stderr
+    assert server.url not in alone.out("config")
+    assert "names no server" in alone.type("logout").stderr
+
+
+def test_logout_says_where_commands_still_go(server: Running, alone: Command) -> None:
+    alone.type("login", "--server", server.url, "--token", server.bob)
+    alone.variables["PADDLECLOUD_SERVER"] = server.url
+    assert f"commands still go to {server.url} (the environment)" in alone.type("logout").stderr
+
+
+def test_a_login_by_password_says_how_long_it_lasts(server: Running, alone: Command, command: Command) -> None:
+    admin = as_admin(server, command)
+    admin.type("user", "add", "carl", "--password", stdin="long-enough-1\n")
+    said = alone.type("login", "--server", server.url, "--user", "carl", stdin="long-enough-1\n").stderr
+    assert "until 20" in said
+
+
+def test_an_address_that_is_none_is_wrongly_typed(alone: Command) -> None:
+    said = alone.type("login", "--server", "ftp://host", "--token", "x", code=2).stderr
+    assert said == "paddlecloud: --server: 'ftp://host' is not the address of a server: write http://host:port\n"
+
+
+def test_gen_token_says_who_gives_an_access_key_instead(command: Command) -> None:
+    said = command.type("gen_token", "--email=zhang@example.com", code=1)
+    assert said.stdout == ""
+    assert "sends no mail" in said.stderr
+    assert "paddlecloud key create --user zhang@example.com" in said.stderr
+    assert "client.conf" in said.stderr
+    assert "paddlecloud login" in said.stderr
+    assert "--user NAME" in command.type("gen_token", code=1).stderr
+
+
+def test_gen_token_needs_nobody_where_no_server_is_configured(alone: Command) -> None:
+    assert "needs no access key" in alone.type("gen_token", "--email=zhang@example.com", code=1).stderr
+
+
+def test_who_adds_a_user_is_told_how_to_let_them_in(server: Running, command: Command) -> None:
+    admin = as_admin(server, command)
+    said = admin.type("user", "add", "dora").stderr
+    assert "paddlecloud user passwd dora" in said
+    assert "paddlecloud key create --user dora" in said
+    said = admin.type("user", "add", "emil", "--password", stdin="long-enough-1\n").stderr
+    assert f"paddlecloud login --server {server.url} --user emil" in said
