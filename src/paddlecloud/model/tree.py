@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,10 +83,7 @@ def check_manifest(manifest: Manifest) -> None:
             raise InvalidError(f"path {entry.path!r} is listed twice", field="path")
         kinds[entry.path] = entry.kind
         _check_entry(entry)
-    for path in kinds:
-        for parent in _parents(path):
-            if kinds.get(parent, Kind.FOLDER) is not Kind.FOLDER:
-                raise InvalidError(f"path {path!r} lies below {parent!r}, which is not a folder", field="path")
+    _check_parents(kinds)
     targets = {entry.path: entry.target for entry in manifest.entries if entry.kind is Kind.LINK}
     links = _Links(targets)
     for link in targets:
@@ -206,6 +203,13 @@ def is_digest(text: str) -> bool:
     return _DIGEST.fullmatch(text) is not None
 
 
-def _parents(path: str) -> Sequence[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+def _check_parents(kinds: Mapping[str, Kind]) -> None:
+    """Refuse a path below something that is no folder; each folder is looked at once, however much is in it."""
+    seen: set[str] = set()
+    for path in kinds:
+        parent = path.rpartition("/")[0]
+        while parent and parent not in seen:
+            if kinds.get(parent, Kind.FOLDER) is not Kind.FOLDER:
+                raise InvalidError(f"path {path!r} lies below {parent!r}, which is not a folder", field="path")
+            seen.add(parent)
+            parent = parent.rpartition("/")[0]

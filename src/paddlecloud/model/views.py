@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from paddlecloud.model.job import Job, Moved, Resources
+from paddlecloud.model.job import Job, JobSpec, Moved, Resources
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.tree import Kind
@@ -29,6 +29,14 @@ class JobDetail:
     history: tuple[Moved, ...] = ()
     forecast: Forecast | None = None
     log_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """The answer to a job that would be taken: as it would be recorded, and how large its folder may be."""
+
+    spec: JobSpec
+    upload_limit_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

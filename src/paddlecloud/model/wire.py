@@ -7,7 +7,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -17,7 +17,20 @@ from paddlecloud.model.errors import InvalidError
 
 T = TypeVar("T")
 
-_AT = re.compile(r"^(?P<what>.*) - at `\$(?P<where>[^`]*)`$", re.DOTALL)
+_AT = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_WRONG_TYPE = re.compile(r"Expected `(.*)`, got `(.*)`")
+_KINDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+_STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
+_WORD_LENGTH = 80
 
 
 def encode(value: object) -> bytes:
@@ -30,13 +43,16 @@ def builtins(value: object) -> Any:
 
 
 def decode(kind: type[T], body: bytes | str) -> T:
+    """`body` as a `kind`. It is looked through before anything is made of it: a hostile one takes no memory."""
     try:
-        plain = msgspec.json.decode(body)
+        msgspec.json.decode(body, type=_strict(typing.cast(Any, kind)))
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(kind, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise InvalidError("the body is nested too deeply") from None
-    return convert(kind, plain)
 
 
 def decode_answer(kind: type[T], body: bytes | str) -> T:
@@ -49,49 +65,76 @@ def decode_answer(kind: type[T], body: bytes | str) -> T:
 
 def convert(kind: type[T], plain: object) -> T:
     """`plain` (dicts, lists, scalars) as a `kind`."""
-    _refuse_unknown(kind, plain, "")
     try:
+        msgspec.convert(plain, _strict(typing.cast(Any, kind)), strict=True)
         return msgspec.convert(plain, kind, strict=True)
     except msgspec.ValidationError as error:
-        found = _AT.match(str(error))
-        where = found["where"].lstrip(".") if found else ""
-        what = found["what"] if found else str(error)
-        raise InvalidError(f"{where}: {what}" if where else what, field=where or None) from None
+        raise _refusal(kind, error) from None
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A hint for a word that is not known: "; did you mean 'x'?", or the known ones if none is near."""
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(word[:_WORD_LENGTH], known, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}"
 
 
-def _refuse_unknown(kind: Any, plain: object, where: str) -> None:
-    """Refuse a field that no dataclass of `kind` has; what has another shape is left to msgspec to refuse."""
+def _refusal(kind: Any, error: msgspec.ValidationError) -> InvalidError:
+    """msgspec's error in our words: the field named, and for an unknown one what may have been meant."""
+    found = _AT.fullmatch(str(error))
+    what, where = (found["what"], found["where"] or "") if found else (str(error), "")
+    if unknown := _UNKNOWN.fullmatch(what):
+        name = unknown[1][:_WORD_LENGTH]
+        place = f"{where}.{name}" if where else name
+        return InvalidError(f"{place} is not a known field{nearest(name, _fields(kind, where))}", field=place)
+    if missing := _MISSING.fullmatch(what):
+        place = f"{where}.{missing[1]}" if where else missing[1]
+        return InvalidError(f"{place} is missing", field=place)
+    if wrong := _WRONG_TYPE.fullmatch(what):
+        return InvalidError(
+            f"{where or 'the body'} must be {_kinds(wrong[1])}, not {_kinds(wrong[2])}", field=where or None
+        )
+    return InvalidError(f"{where}: {what}" if where else what, field=where or None)
+
+
+def _kinds(types_named: str) -> str:
+    """ "text or a whole number" for msgspec's "str | int | null": what may be left out need not be said to be null."""
+    names = types_named.split(" | ")
+    named = [_KINDS.get(name, name) for name in names if name != "null" or len(names) == 1]
+    return " or ".join(named)
+
+
+@lru_cache(maxsize=256)
+def _strict(kind: Any) -> Any:
+    """A type that takes what `kind` takes, except fields that a dataclass in it does not have."""
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(typing.cast(type, kind))
+        fields = [
+            (field.name, _strict(hints[field.name]), *(() if _required(field) else (None,)))
+            for field in dataclasses.fields(kind)
+        ]
+        name = typing.cast(type, kind).__name__
+        return msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True, gc=False)
+    members = tuple(part if part is Ellipsis else _strict(part) for part in typing.get_args(kind))
     if isinstance(kind, types.UnionType):
-        for member in typing.get_args(kind):
-            _refuse_unknown(member, plain, where)
-    elif isinstance(plain, Mapping):
-        for key, value in plain.items():
-            place = f"{where}.{key}" if where else str(key)
-            _refuse_unknown(_field(kind, str(key), place), value, place)
-    elif isinstance(plain, list):
-        for number, value in enumerate(plain):
-            _refuse_unknown(_argument(kind, 0), value, f"{where}[{number}]")
+        return typing.Union[members]  # noqa: UP007
+    return typing.cast(Any, typing.get_origin(kind))[members] if members else kind
 
 
-def _field(kind: Any, name: str, place: str) -> Any:
-    """The type of one field of a dataclass, or of a mapping's values."""
-    if not dataclasses.is_dataclass(kind):
-        return _argument(kind, 1)
-    hints = _hints(typing.cast(type, kind))
-    if name not in hints:
-        raise InvalidError(f"{place} is not a known field{nearest(name, list(hints))}", field=place)
-    return hints[name]
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _argument(kind: Any, number: int) -> Any:
-    arguments = typing.get_args(kind)
-    return arguments[number] if number < len(arguments) else object
+def _fields(kind: Any, where: str) -> list[str]:
+    """The fields that there are at a place such as `roles[0].resources`."""
+    for step in _STEP.finditer(where):
+        kind = _hints(kind)[step[1]] if step[1] else typing.get_args(kind)[-1 if _is_mapping(kind) else 0]
+        if isinstance(kind, types.UnionType):
+            kind = next(part for part in typing.get_args(kind) if part is not type(None))
+    return list(_hints(kind))
+
+
+def _is_mapping(kind: Any) -> bool:
+    return len(typing.get_args(kind)) == 2 and typing.get_args(kind)[1] is not Ellipsis
 
 
 @lru_cache(maxsize=256)

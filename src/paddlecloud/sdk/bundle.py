@@ -13,6 +13,7 @@ from pathlib import Path
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.tree import CHUNK_BYTES, Entry, Kind, Manifest, check_manifest, check_total
+from paddlecloud.sdk.exchange import Progress, Shown
 from paddlecloud.sdk.ignore import Rules, deciding, read_rules
 
 _IGNORE_FILES = (".paddleignore", ".gitignore")  # what the first says is not asked of the second
@@ -36,6 +37,7 @@ _SKIPPED_NAMES = frozenset(
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 _THREADS = min(8, os.cpu_count() or 1)
 _BATCH_PIECES = 128
+_WORTH_TELLING = 256 * 1024 * 1024
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _SPECIAL = {stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -74,17 +76,25 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A folder's manifest, the files behind it by their paths, and the paths that were left out."""
+    """A folder's name and manifest, the files behind it by their paths, and the paths that were left out."""
 
     manifest: Manifest
     sources: Mapping[str, Source]
     skipped: tuple[str, ...] = ()
+    name: str = ""
 
 
-def scan(folder: str | Path, *, ignore_defaults: bool = True, limit_bytes: int | None = None) -> Bundle:
+def scan(
+    folder: str | Path,
+    *,
+    ignore_defaults: bool = True,
+    limit_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> Bundle:
     """List and hash a folder. `ignore_defaults` leaves out version control, virtual environments and caches.
 
-    Ignore files count from the folder downwards; what lies above it says nothing.
+    Ignore files count from the folder downwards; what lies above it says nothing. `progress` is told of a folder
+    that takes its time.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -94,13 +104,14 @@ def scan(folder: str | Path, *, ignore_defaults: bool = True, limit_bytes: int |
     listing.walk(str(folder), "", dict.fromkeys(_IGNORE_FILES, ()))
     if limit_bytes is not None:
         check_total(((source.path, source.size) for source in listing.sources.values()), limit_bytes)
-    chunks = _hash(list(listing.sources.values()))
+    chunks = _hash(list(listing.sources.values()), progress)
     entries = [
         replace(entry, chunks=chunks[entry.path]) if entry.kind is Kind.FILE else entry for entry in listing.entries
     ]
     manifest = Manifest(entries=tuple(entries))
     check_manifest(manifest)
-    return Bundle(manifest, listing.sources, tuple(listing.skipped))
+    name = paths.text_of(os.fsencode(folder.resolve().name))
+    return Bundle(manifest, listing.sources, tuple(listing.skipped), name)
 
 
 @dataclass(slots=True)
@@ -177,19 +188,23 @@ def _read_rules(file: str, prefix: str) -> Rules:
         raise InvalidError(f"cannot read {file!r}: {error.strerror}", field="files") from None
 
 
-def _hash(sources: Sequence[Source]) -> dict[str, tuple[str, ...]]:
+def _hash(sources: Sequence[Source], progress: Progress | None) -> dict[str, tuple[str, ...]]:
     """The digests of each file's chunks. hashlib lets go of the interpreter, so threads hash side by side."""
 
     def digests(batch: Sequence[tuple[Source, int]]) -> list[str]:
         return [hashlib.sha256(source.read(number)).hexdigest() for source, number in batch]
 
     found: dict[str, list[str]] = {source.path: [] for source in sources}
+    size = sum(source.size for source in sources)
+    shown = Shown(progress if size >= _WORTH_TELLING else None)
+    shown.total(size)
     with ThreadPoolExecutor(_THREADS, "hash") as threads:
         batches = list(_batches(sources))
         try:
             for batch, hashed in zip(batches, threads.map(digests, batches), strict=True):
-                for (source, _), digest in zip(batch, hashed, strict=True):
+                for (source, number), digest in zip(batch, hashed, strict=True):
                     found[source.path].append(digest)
+                    shown.advance(min(CHUNK_BYTES, source.size - number * CHUNK_BYTES))
         except BaseException:
             threads.shutdown(cancel_futures=True)
             raise

@@ -13,6 +13,7 @@ Every method raises the class of `paddlecloud.model.errors` that the server rais
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import time
@@ -23,20 +24,34 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from paddlecloud.model import paths, wire
-from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnreachableError
+from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Job, JobSpec, Moved
-from paddlecloud.model.state import JobState
-from paddlecloud.model.views import Cluster, FileEntry, FilePage, JobDetail, JobPage, LogPiece, QuotaUse
+from paddlecloud.model.state import LIVE, JobState
+from paddlecloud.model.views import (
+    Acceptance,
+    Cluster,
+    FileEntry,
+    FilePage,
+    JobDetail,
+    JobPage,
+    LogPiece,
+    QuotaUse,
+)
 from paddlecloud.sdk import bundle, transfer
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.accounts import Accounts
+from paddlecloud.sdk.bundle import Bundle
 from paddlecloud.sdk.http import Http
 from paddlecloud.sdk.profile import Profile
-from paddlecloud.sdk.spec import Asked, job_spec
+from paddlecloud.sdk.spec import Asked, check_texts, job_spec
 from paddlecloud.sdk.sse import Event
 
 _ID_PREFIX = re.compile(r"(?:job-)?([0-9a-f]{4,32})")
 _PAGE = 500
+_NEWEST = 2000  # jobs among which the beginning of an id is looked for
+_NAMESAKES = 20
+
+_log = logging.getLogger("paddlecloud")  # what it warns of, Python prints to stderr unless told otherwise
 
 
 class Client:
@@ -49,7 +64,7 @@ class Client:
     def __init__(self, profile: Profile | None = None) -> None:
         self.profile = profile or profiles.load()
         if not self.profile.server:
-            raise UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
+            raise _no_server(self.profile)
         self.http = Http(self.profile)
         self.accounts = Accounts(self.http)
 
@@ -67,7 +82,7 @@ class Client:
 
     def submit(
         self,
-        folder: str | Path | None = None,
+        folder: str | Path | Bundle | None = None,
         spec: JobSpec | None = None,
         *,
         progress: transfer.Progress | None = None,
@@ -76,36 +91,62 @@ class Client:
     ) -> Job:
         """Send `folder`, only what the server lacks of it, and submit a job that runs in it.
 
-        Say what to run by keywords (`command="sh run.sh", nodes=2`; all are in `sdk.spec.Asked`) or by a whole
-        JobSpec. Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key`
-        with the same job gives the job that is there already, so that a program may repeat itself after a crash.
+        Say what to run by a whole JobSpec, or by keywords, of which only `command` is needed:
+
+        command         what to run: "sh run.sh"
+        name            "tmp_job" if left out; names need not be unique
+        cluster         "default", or a name that `clusters` lists
+        nodes           number of trainers (1)
+        cpus, memory, gpus   for each trainer: 2, "4Gi" or bytes, 1; what is left out, the cluster's default
+        job_type        "gpu" or "cpu"; left out: gpu where the cluster has GPUs
+        distribute      "PSERVER" or "NCCL2"; left out, several CPU trainers get a pserver beside each, and several
+                        GPU trainers talk by NCCL
+        env             variables of the tasks
+        wall_time       the longest run: "00:30:00", "2h" or seconds as an int
+        priority        higher goes first (0)
+        public_bcc, public_bos, bos_url   machines and storage of one's own, as the manual has them
+
+        Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the
+        same job gives the job that is there already, so that a program may repeat itself after a crash. A folder that
+        is a Bundle (`bundle.scan`) has been read already.
         """
         if (spec is None) == (not asked):
             raise InvalidError("say what to submit by keywords (command=…) or by a JobSpec, one of the two")
         if spec is None:
             spec = job_spec(asked, cluster_has_gpus=self.has_gpus)
+        check_texts(spec)
         if folder is not None:
-            found = bundle.scan(Path(folder))
-            tree = transfer.upload(self.http, found, progress)
-            spec = replace(spec, folder=Path(folder).resolve().name, tree=tree)
+            if not isinstance(folder, Bundle):
+                folder = bundle.scan(folder, limit_bytes=self.check(spec).upload_limit_bytes)
+            spec = replace(spec, folder=folder.name, tree=transfer.upload(self.http, folder, progress))
         # The key makes a repeated submit the same job, whatever became of the first answer.
         key = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
         return self.http.send(Job, "POST", "/v1/jobs", spec, headers=key, repeatable=True)
 
-    def resolve(self, ref: str) -> str:
+    def check(self, spec: JobSpec) -> Acceptance:
+        """Ask the server whether it would take the job, before its folder is read and sent; raise what submit would."""
+        check_texts(spec)
+        return self.http.send(Acceptance, "POST", "/v1/jobs/check", spec, repeatable=True)
+
+    def resolve(self, ref: str, *, only: bool = False) -> str:
         """The id of the job that `ref` means: an id, the beginning of one (4 digits or more, with or without `job-`),
-        or a name, which is the live job of that name or else the newest."""
+        or a name, which is the live job of that name or else the newest.
+
+        With `only`, for what cannot be undone, a name that several live jobs have is refused.
+        """
         if paths.is_job_id(ref):
             return ref
         if (found := _ID_PREFIX.fullmatch(ref)) and (ids := self._ids_from(f"job-{found[1]}")):
             if len(ids) > 1:
                 raise ConflictError(f"{ref!r} begins {len(ids)} job ids: {', '.join(ids[:5])}; type more of it")
             return ids[0]
-        named = self.list(name=ref)
-        live = [job for job in named if not job.state.final]
+        named = self.list(name=ref, states=sorted(LIVE), limit=_NAMESAKES)
+        if len(named) > 1:
+            _tell_namesakes(ref, [job.id for job in named], only)
+        named = named or self.list(name=ref, limit=1)
         if not named:
             raise NotFoundError(f"no job has the id or the name {ref!r}; `paddlecloud ls` lists yours")
-        return (live or named)[0].id
+        return named[0].id
 
     def get(self, job: str) -> JobDetail:
         """All there is to say about a job: its record, tasks, history, and, while it waits, its place in the queue."""
@@ -135,7 +176,7 @@ class Client:
 
     def kill(self, job: str) -> Job:
         """Ask for a job to be stopped. It is `killing` until nothing of it runs; `wait` waits for that."""
-        return self.http.send(Job, "POST", f"/v1/jobs/{self.resolve(job)}/kill", repeatable=True)
+        return self.http.send(Job, "POST", f"/v1/jobs/{self.resolve(job, only=True)}/kill", repeatable=True)
 
     def wait(self, job: str, timeout: float | None = None) -> Job:
         """The record of a job once it has ended; after `timeout` seconds, the record as it is then."""
@@ -236,7 +277,23 @@ class Client:
         )
 
     def _ids_from(self, prefix: str) -> Sequence[str]:
-        return [job.id for job in self.list() if job.id.startswith(prefix)]
+        return [job.id for job in self.list(limit=_NEWEST) if job.id.startswith(prefix)]
+
+
+def _no_server(profile: Profile) -> ConfigError | UnreachableError:
+    if file := profile.sources.get("ak"):
+        return ConfigError(
+            f"{file} has an access key but names no server: add its [openapi] host and port, or take ak and sk out of "
+            "it to use a server of your own on this machine"
+        )
+    return UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
+
+
+def _tell_namesakes(name: str, ids: Sequence[str], refuse: bool) -> None:
+    listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+    if refuse:
+        raise ConflictError(f"{len(ids)} live jobs are called {name!r}: {listed}; name one by its id")
+    _log.warning("%d live jobs are called %r: this is the newest, %s", len(ids), name, ids[0])
 
 
 def _moved(event: Event) -> Moved:

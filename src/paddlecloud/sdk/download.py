@@ -7,6 +7,7 @@ so a folder that has one can be resumed. The folder stands for `output`: `output
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,6 +49,8 @@ def download(
     http: Http, job: str, prefix: str, folder: Path, progress: Progress | None = None, *, resume: bool = False
 ) -> Downloaded:
     """Bring what is at and below `prefix` ("" is all) into `folder`, which must be new, or unfinished to `resume`."""
+    if not paths.is_job_id(job):  # it names a folder here, and may be a server's word
+        raise InvalidError(f"{job[:80]!r} is not a job's id", field="job")
     _check_folder(folder, job, resume)
     shown = Shown(progress)
     entries = list(_list(http, job, prefix))
@@ -68,20 +72,20 @@ def download(
 def _check_folder(folder: Path, job: str, resume: bool) -> None:
     if not os.path.lexists(folder):
         return
-    if not resume:
-        raise InvalidError(
-            f"download_dir {str(folder)!r} exists already; name a new folder, or resume an unfinished download",
-            field="download_dir",
-        )
     try:
         whose = (folder / _PARTS / _JOB).read_text()
     except (OSError, UnicodeDecodeError):
         whose = ""
-    if whose != job:
-        raise InvalidError(
-            f"download_dir {str(folder)!r} holds no unfinished download of {job}; name a new folder",
-            field="download_dir",
-        )
+    if resume and whose == job:
+        return
+    what = "exists, with an unfinished download in it" if whose else "exists"
+    raise InvalidError(f"{str(folder)!r} {what}: name a new folder, such as {unused(folder)}", field="download_dir")
+
+
+def unused(folder: Path) -> Path:
+    """A name beside `folder` that nothing has: `output-2` for `output`."""
+    numbered = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    return next(path for path in numbered if not os.path.lexists(path))
 
 
 def _list(http: Http, job: str, prefix: str) -> Iterator[FileEntry]:
@@ -288,7 +292,8 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        todo = "make room, then resume the download" if is_full else "name a folder that you can write to"
         raise PaddleCloudError(
-            f"cannot write to {str(folder)!r}: {(error.strerror or str(error)).lower()}; "
-            "make room, then resume the download"
+            f"cannot write to {str(folder)!r}: {(error.strerror or str(error)).lower()}; {todo}"
         ) from None

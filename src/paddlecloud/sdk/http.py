@@ -82,7 +82,7 @@ class Http:
         repeatable: bool = False,
     ) -> T:
         """The answer, as a `kind`, to a call whose body is `value` in JSON."""
-        body = b"" if value is None else wire.encode(value)
+        body = b"" if value is None else _encoded(value)
         response = self.request(method, path, body=body, headers=headers, repeatable=repeatable)
         return self._read(kind, path, response.data)
 
@@ -99,9 +99,7 @@ class Http:
     ) -> urllib3.BaseHTTPResponse:
         """The server's answer below 400; `path` is plain, it is percent-encoded here. `stream` leaves it unread."""
         repeatable = repeatable or method in _REPEATABLE
-        target = quote(path)
-        if asked := _query(query):
-            target += f"?{asked}"
+        target = _target(path, query)
         patience = _Patience(_PATIENCE_SECONDS if self._met else _FIRST_PATIENCE_SECONDS)
         while True:
             try:
@@ -214,6 +212,25 @@ class _Patience:
         time.sleep(length)
         self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
         return True
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return wire.encode(value)
+    except UnicodeEncodeError as error:
+        raise _not_utf8(error) from None
+
+
+def _target(path: str, query: Query | None) -> str:
+    try:
+        asked = _query(query)
+        return f"{quote(path)}?{asked}" if asked else quote(path)
+    except UnicodeEncodeError as error:
+        raise _not_utf8(error) from None
+
+
+def _not_utf8(error: UnicodeEncodeError) -> InvalidError:
+    return InvalidError(f"not UTF-8 text, which no server can be asked with: {error.object[:80]!r}; write it in UTF-8")
 
 
 def _query(query: Query | None) -> str:

@@ -55,8 +55,9 @@ class Surroundings:
 class Profile:
     """A server and an identity there: `ak` and `sk`, a `token`, or `user` and `password`.
 
-    `server` is "" where nothing names one and no embedded server runs. `sources` says where each value came from;
-    `private` are the sections [bcc] and [bos] of `client_conf`, for resources of one's own.
+    `server` is "" where nothing names one and no embedded server runs, or where the identity is for another server.
+    `sources` says where each value came from; `private` are the sections [bcc] and [bos] of `client_conf`, for
+    resources of one's own.
     """
 
     server: str = ""
@@ -90,6 +91,9 @@ def load(around: Surroundings | None = None) -> Profile:
     if server is not None:
         return replace(_joined(server, identity), private=sections, client_conf=str(around.client_conf))
     running = _embedded(around)
+    if identity is not None and identity.values.get("ak") not in (None, "", running.values["ak"]):
+        # The key of a server that nothing names: another one, here and unasked for, could only refuse it.
+        return replace(_joined(_NOWHERE, identity), private=sections, client_conf=str(around.client_conf))
     profile = _joined(running, identity or running)
     return replace(profile, embedded=True, private=sections, client_conf=str(around.client_conf))
 
@@ -141,6 +145,9 @@ class _Source:
             return True
         at_home = server is None or server is self or server.values.get("server") == has("server")
         return bool(has("token") or (has("user") and has("password"))) and (at_home or self.name == _ENVIRONMENT)
+
+
+_NOWHERE = _Source("", {})
 
 
 def _environment(around: Surroundings) -> _Source:

@@ -11,15 +11,11 @@ from paddlecloud.model.units import parse_duration, parse_size
 
 JOB_TYPES = ("gpu", "cpu")
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
+_LEAST_MEMORY_BYTES = 2**20
 
 
 class Asked(TypedDict, total=False):
-    """The keywords of `Client.submit`; only `command` must be given.
-
-    `nodes` is the number of trainers; `cpus`, `memory` ("4Gi") and `gpus` are for each of them. `wall_time` is
-    "00:30:00", "2h" or seconds. `distribute` is "PSERVER" or "NCCL2"; left out, several CPU trainers get a pserver
-    beside each, and several GPU trainers talk by NCCL.
-    """
+    """The keywords of `Client.submit`, which says what each is for."""
 
     command: str
     name: str
@@ -40,16 +36,15 @@ class Asked(TypedDict, total=False):
 
 def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpec:
     """The spec, without its folder. `cluster_has_gpus` is asked only where the answer decides something."""
+    _check_keywords(asked)
     cluster = asked.get("cluster") or "default"
     nodes = asked.get("nodes", 1)
     if nodes < 1:
-        raise InvalidError(
-            f"instance_count {nodes} is too small: a job has at least 1 instance", field="instance_count"
-        )
+        raise InvalidError(f"nodes {nodes} is too small: a job has at least 1 trainer", field="nodes")
     if not asked.get("command", "").strip():
-        raise InvalidError('start_cmd is empty: say what to run, such as --start_cmd="sh run.sh"', field="start_cmd")
+        raise InvalidError("command is empty: say what to run, such as 'sh run.sh'", field="command")
     job_type = _one_of(asked.get("job_type"), JOB_TYPES, "job_type") or ("gpu" if asked.get("gpus") else None)
-    distribute = _one_of(asked.get("distribute"), DISTRIBUTIONS, "distribute_job_type")
+    distribute = _one_of(asked.get("distribute"), DISTRIBUTIONS, "distribute")
     if distribute is None and nodes > 1:
         on_gpus = job_type == "gpu" or (job_type is None and cluster_has_gpus(cluster))
         distribute = "NCCL2" if on_gpus else "PSERVER"
@@ -60,7 +55,7 @@ def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpe
         job_type=job_type,
         distribute=distribute,
         env=dict(asked.get("env", {})),
-        wall_time_seconds=_seconds(asked.get("wall_time")),
+        wall_time_seconds=seconds(asked.get("wall_time")),
         priority=asked.get("priority", 0),
         public_bcc=asked.get("public_bcc", True),
         public_bos=asked.get("public_bos", True),
@@ -70,12 +65,62 @@ def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpe
 
 def resources(cpus: float | None = None, memory: str | int | None = None, gpus: int | None = None) -> Resources | None:
     """An amount for one task; None, the cluster's default, where nothing is asked for."""
-    if cpus is None and memory is None and gpus is None:
+    if cpus is not None and not cpus > 0:
+        raise InvalidError(f"cpus {cpus:g} is too few: ask for more than 0, or leave it out", field="cpus")
+    if gpus is not None and gpus < 0:
+        raise InvalidError(f"gpus {gpus} is too few: ask for 1 or more, or leave it out", field="gpus")
+    if cpus is None and memory is None and not gpus:
         return None
-    size = parse_size(memory, "memory") if isinstance(memory, str) else (memory or 0)
-    if (cpus is not None and cpus <= 0) or size < 0 or (gpus or 0) < 0:
-        raise InvalidError("cpus must be above 0, memory and gpus not below", field="resources")
-    return Resources(cpus=1.0 if cpus is None else cpus, memory_bytes=size, gpus=gpus or 0)
+    size = 0 if memory is None else _memory_bytes(memory)
+    return Resources(cpus=cpus or 0.0, memory_bytes=size, gpus=gpus or 0)
+
+
+def seconds(wall_time: str | int | None, field: str = "wall_time") -> int | None:
+    """A text needs a unit: a bare 30 was meant as minutes by half of those who write it."""
+    if wall_time is None:
+        return None
+    found = parse_duration(wall_time, field, needs_unit=True) if isinstance(wall_time, str) else wall_time
+    if found < 1:
+        raise InvalidError(f"{field} {wall_time} is too short: a job runs for at least a second", field=field)
+    return found
+
+
+def check_texts(spec: JobSpec) -> None:
+    """Refuse text that is not UTF-8, such as a shell passes on as it was typed: no wire could carry it."""
+    texts = {"name": spec.name, "cluster": spec.cluster, "bos_url": spec.bos_url}
+    texts |= {"command": "".join(role.name + role.command for role in spec.roles)}
+    texts |= {f"env {name!r}": name + value for name, value in spec.env.items()}
+    for field, text in texts.items():
+        if not is_utf8(text):
+            raise InvalidError(f"{field} is not UTF-8 text: {text[:40]!r}; write it in UTF-8", field=field.split()[0])
+
+
+def is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_keywords(asked: Asked) -> None:
+    known = tuple(Asked.__annotations__)
+    for name in asked:
+        if name not in known:
+            from paddlecloud.model.wire import nearest
+
+            raise InvalidError(f"{name} is not a keyword of submit{nearest(name, known)}", field=name)
+
+
+def _memory_bytes(memory: str | int) -> int:
+    size = parse_size(memory, "memory") if isinstance(memory, str) else memory
+    if size < _LEAST_MEMORY_BYTES:
+        raise InvalidError(
+            f"memory {memory} is {max(size, 0)} bytes, in which nothing runs: write it with a unit, such as 512Mi or "
+            "4Gi, or leave it out",
+            field="memory",
+        )
+    return size
 
 
 def _roles(asked: Asked, nodes: int, distribute: str | None) -> tuple[RoleSpec, ...]:
@@ -93,12 +138,3 @@ def _one_of(value: str | None, known: tuple[str, ...], field: str) -> str | None
     if value is None or value in known:
         return value
     raise InvalidError(f"{field} {value!r} is not known: it is {' or '.join(known)}", field=field)
-
-
-def _seconds(wall_time: str | int | None) -> int | None:
-    if wall_time is None:
-        return None
-    seconds = parse_duration(wall_time, "wall_time") if isinstance(wall_time, str) else wall_time
-    if seconds < 1:
-        raise InvalidError(f"wall_time {wall_time!r} is too short: a job runs for at least a second", field="wall_time")
-    return seconds

@@ -25,6 +25,25 @@ def test_what_is_no_time_is_refused_with_the_field_named(text: str) -> None:
     assert caught.value.field == "wall_time"
 
 
+def test_where_a_unit_is_needed_a_bare_number_is_answered_with_how_to_write_it() -> None:
+    with pytest.raises(InvalidError, match="--time-limit 2 has no unit: write 2s, 2m or 00:30:00"):
+        units.parse_duration("2", "--time-limit", needs_unit=True)
+    assert units.parse_duration("2m", "--time-limit", needs_unit=True) == 120
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"trainer": 1}, "1 trainer"),
+        ({"pserver": 5, "trainer": 5}, "5 pservers and 5 trainers"),
+        ({"pserver": 2, "trainer": 1, "evaluator": 3}, "2 pservers, 1 trainer and 3 evaluators"),
+        ({}, ""),
+    ],
+)
+def test_counts_are_said_in_a_sentence(counts: dict[str, int], text: str) -> None:
+    assert units.describe_counts(counts) == text
+
+
 @given(st.integers(0, 359999))
 def test_a_written_time_reads_back(seconds: int) -> None:
     assert units.parse_duration(units.format_duration(seconds)) == seconds
@@ -67,3 +86,11 @@ def test_sizes_and_times_are_said_in_few_words() -> None:
         "3 h",
         "2 days",
     ]
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "d", "1h" + "9" * 5000 + "m"])
+def test_a_number_of_any_length_is_refused_and_no_fault(text: str) -> None:
+    with pytest.raises(InvalidError, match="not a time"):
+        units.parse_duration(text)
+    with pytest.raises(InvalidError, match="not a size"):
+        units.parse_size(text)

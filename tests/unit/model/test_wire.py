@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from paddlecloud.model import wire
@@ -22,17 +24,22 @@ def test_a_value_comes_back_as_it_was() -> None:
     ("body", "field", "says"),
     [
         (b'{"roles": [], "nam": "x"}', "nam", "did you mean 'name'"),
-        (b'{"roles": [{"name": "t", "count": "2", "command": "x"}]}', "roles[0].count", "Expected `int`"),
+        (
+            b'{"roles": [{"name": "t", "count": "2", "command": "x"}]}',
+            "roles[0].count",
+            "must be a whole number, not text",
+        ),
         (b'{"roles": [{"name": "t", "count": 1, "comand": "x"}]}', "roles[0].comand", "did you mean 'command'"),
         (
             b'{"roles": [{"name": "t", "count": 1, "command": "x", "resources": {"cpu": 1}}]}',
             None,
             "did you mean 'cpus'",
         ),
-        (b'{"name": "x"}', None, "missing required field `roles`"),
+        (b'{"name": "x"}', "roles", "roles is missing"),
         (b'{"roles": []', None, "not JSON"),
         (b"\xff", None, "not JSON"),
-        (b'{"roles": [], "env": {"A": 1}}', "env[...]", "Expected `str`"),
+        (b'{"roles": [], "env": {"A": 1}}', "env[...]", "must be text, not a whole number"),
+        (b'{"roles": [], "' + b"x" * 100_000 + b'": 1}', "x" * 80, "not a known field"),
     ],
 )
 def test_a_wrong_body_is_refused_with_the_field_named(body: bytes, field: str | None, says: str) -> None:
@@ -40,3 +47,15 @@ def test_a_wrong_body_is_refused_with_the_field_named(body: bytes, field: str | 
         wire.decode(JobSpec, body)
     if field is not None:
         assert caught.value.field == field
+
+
+@pytest.mark.parametrize("field", [b"roles", b"else"])
+def test_a_hostile_body_takes_no_more_memory_than_itself(field: bytes) -> None:
+    body = b'{"' + field + b'": [' + b"[]," * 1_000_000 + b"[]]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidError):
+            wire.decode(JobSpec, body)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
@@ -84,7 +85,8 @@ class DirectHttp:
         with opened.file:
             headers = {"etag": opened.etag}
             if self.digests and "Want-Repr-Digest" in asked:
-                headers["repr-digest"] = f"sha-256=:{base64.b64encode(self._transfers.digest(opened)).decode()}:"
+                digest = hashlib.sha256(b"".join(opened.pieces())).digest()
+                headers["repr-digest"] = f"sha-256=:{base64.b64encode(digest).decode()}:"
             start = 0
             if asked.get("If-Range") == opened.etag:
                 start = int(asked["Range"].removeprefix("bytes=").removesuffix("-"))

@@ -172,3 +172,26 @@ def test_a_file_that_became_a_link_or_went_is_noticed(folder: Path) -> None:
     (folder / "file").symlink_to("/etc/passwd")
     with pytest.raises(InvalidError, match="'file'"):
         source.read(0)
+
+
+class Told:
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.done = 0
+
+    def total(self, size: int) -> None:
+        self.sizes.append(size)
+
+    def advance(self, size: int) -> None:
+        self.done += size
+
+
+def test_reading_a_large_folder_is_told_as_it_goes_and_a_small_one_is_not(folder: Path) -> None:
+    write(folder, "small")
+    assert scan(folder, progress=(small := Told())).name == "job"
+    assert (small.sizes, small.done) == ([], 0)
+    large = 256 * 1024 * 1024 + 1
+    with (folder / "sparse").open("wb") as file:
+        file.truncate(large)
+    scan(folder, progress=(told := Told()))
+    assert (told.sizes, told.done) == ([large + 1], large + 1)

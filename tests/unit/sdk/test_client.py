@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from paddlecloud import Client
+from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import (
+    ConfigError,
     ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    TooLargeError,
     UnreachableError,
 )
 from paddlecloud.model.job import JobSpec, RoleSpec
 from paddlecloud.model.state import JobState
 from paddlecloud.model.user import Quota, Role, Scope
+from paddlecloud.model.views import JobPage
 from paddlecloud.sdk.profile import Profile
+from tests.unit.cli.records import a_job
+from tests.unit.sdk.answering import Answer, Asked, web
 from tests.unit.server.running import Running, running
 
 
@@ -90,6 +98,72 @@ def test_a_name_means_the_live_job_and_else_the_newest(client: Client, server: R
     server.finish(live)
     client.wait(live)
     assert client.resolve("twice") == ended
+
+
+def test_a_name_that_several_live_jobs_have_is_told_to_a_reader_and_refused_to_a_kill(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    older, newer = (client.submit(command="go on", name="namesake").id for _ in range(2))
+    assert client.resolve("namesake") == newer
+    assert caplog.messages == [f"2 live jobs are called 'namesake': this is the newest, {newer}"]
+    with pytest.raises(ConflictError, match=f"2 live jobs are called 'namesake': {newer}, {older}; name one by its id"):
+        client.kill("namesake")
+    assert all(client.get(job).job.stop is None for job in (older, newer))
+    client.kill(older)
+    client.wait(older)
+    assert client.kill("namesake").id == newer
+
+
+def test_a_name_or_a_beginning_is_looked_for_in_few_requests() -> None:
+    def endless(asked: Asked) -> Answer:
+        query = parse_qs(urlsplit(asked.path).query)
+        if query.get("name"):
+            return Answer(body=b'{"items": []}')
+        jobs = [a_job(id=paths.job_id(os.urandom(16))) for _ in range(int(query["limit"][0]))]
+        return Answer(body=wire.encode(JobPage(items=tuple(jobs), next_cursor="more")))
+
+    with web(endless) as server, Client(server.profile) as client:
+        with pytest.raises(NotFoundError):
+            client.resolve("job-" + "0" * 31)
+        assert len(server.asked) < 10
+
+
+def test_what_the_server_would_refuse_is_refused_before_the_folder_is_read_or_sent(
+    server: Running, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / "unreadable")  # whoever reads the folder is refused for that
+    jobs = len(client.list())
+    for wrong in (
+        JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x"),), cluster="nowhere"),
+        JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x"),), job_type="gpu"),
+    ):
+        with pytest.raises(InvalidError, match=r"nowhere|no GPUs"):
+            client.submit(tmp_path / "fifo", wrong)
+    right = JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x"),))
+    with pytest.raises(InvalidError, match="FIFO"):
+        client.submit(tmp_path / "fifo", right)
+    assert client.check(right).spec.job_type == "cpu"
+    assert len(client.list()) == jobs
+
+
+def test_a_folder_over_the_servers_limit_is_refused_before_it_is_read(client: Client, tmp_path: Path) -> None:
+    limit = client.check(JobSpec(roles=(RoleSpec(name="trainer", count=1, command="x"),))).upload_limit_bytes
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(limit + 1)
+    with pytest.raises(TooLargeError, match="sparse"):
+        client.submit(tmp_path, command="x")
+
+
+def test_text_that_is_not_utf_8_is_refused_and_no_fault_of_ours(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="name is not UTF-8"):
+        client.submit(command="x", name="\udcff")
+    for call in (client.resolve, client.get, client.quota):
+        with pytest.raises(InvalidError, match="not UTF-8"):
+            call("\udcff")
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    odd.mkdir()
+    assert client.submit(odd, command="go on").spec.folder == paths.text_of(b"caf\xe9")
 
 
 def test_a_beginning_that_several_ids_have_is_not_taken(client: Client) -> None:
@@ -202,3 +276,8 @@ def test_clusters_are_listed(client: Client) -> None:
 def test_a_program_without_a_server_is_told_to_start_one() -> None:
     with pytest.raises(UnreachableError, match="paddlecloud up"):
         Client(Profile(embedded=True))
+
+
+def test_a_key_without_a_server_is_answered_with_where_to_name_one() -> None:
+    with pytest.raises(ConfigError, match=r"^/home/x/client.conf has an access key but names no server: add .*openapi"):
+        Client(Profile(ak="a", sk="s", sources={"ak": "/home/x/client.conf"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError, UnreachableError
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.views import FileEntry, FilePage
-from paddlecloud.sdk.transfer import download
+from paddlecloud.sdk.download import _writing, download, unused
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from tests.unit.sdk.direct import DirectAnswer, DirectHttp, unreachable_after
 
@@ -80,11 +81,19 @@ def test_an_existing_folder_is_refused_before_anything_is_fetched(http: DirectHt
     (tmp_path / "output").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
     for name in ("output", "link"):
-        with pytest.raises(InvalidError, match="exists already"):
-            download(http, JOB, "", tmp_path / name)
-        with pytest.raises(InvalidError, match="no unfinished download"):
-            download(http, JOB, "", tmp_path / name, resume=True)
+        for resume in (False, True):
+            with pytest.raises(InvalidError, match=f"/{name}' exists: name a new folder, such as /.*/{name}-2$"):
+                download(http, JOB, "", tmp_path / name, resume=resume)
     assert http.calls == []
+    (tmp_path / "output-2").symlink_to("nowhere")
+    assert unused(tmp_path / "output") == tmp_path / "output-3"
+
+
+def test_only_a_full_disk_asks_for_room(http: DirectHttp) -> None:
+    with pytest.raises(PaddleCloudError, match="no such file or directory; name a folder that you can write to"):
+        download(http, JOB, "", Path("/proc/x"))
+    with pytest.raises(PaddleCloudError, match="no space left on device; make room"), _writing(Path("x")):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_nothing_is_made_for_a_prefix_that_is_not_there(http: DirectHttp, tmp_path: Path) -> None:
@@ -139,7 +148,7 @@ def test_the_unfinished_download_of_another_job_is_not_resumed(http: DirectHttp,
     http.breaks = unreachable_after(0, f"GET /v1/jobs/{JOB}/files/")
     with pytest.raises(UnreachableError):
         download(http, JOB, "", tmp_path / "output")
-    with pytest.raises(InvalidError, match="no unfinished download"):
+    with pytest.raises(InvalidError, match="exists, with an unfinished download in it"):
         download(http, paths.job_id(b"x" * 16), "", tmp_path / "output", resume=True)
 
 
@@ -243,3 +252,11 @@ def test_nothing_is_written_by_way_of_a_link(http: DirectHttp, tmp_path: Path) -
     with pytest.raises(PaddleCloudError, match="in the way"):
         download(hostile, JOB, "", tmp_path / "second", resume=True)
     assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize("job", ["..", "../elsewhere", "", "job-1"])
+def test_a_job_that_is_none_names_no_folder(tmp_path: Path, job: str) -> None:
+    service = Transfers(Uploads(tmp_path / "f"), Results(tmp_path / "r"), TransferLimits(upload_bytes=1))
+    with pytest.raises(InvalidError, match="not a job's id"):
+        download(DirectHttp(service), job, "", tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -95,6 +95,19 @@ def test_seed_000s_client_conf_is_read_as_printed(tmp_path: Path) -> None:
     assert found.private["bos"] == {"ak": "mine", "sk": ""}
 
 
+def test_a_key_whose_server_nothing_names_is_not_shown_to_the_embedded_one(tmp_path: Path) -> None:
+    data = tmp_path / ".local" / "share" / "paddlecloud"
+    put(data / "server.json", json.dumps({"url": "http://127.0.0.1:8642", "pid": 1}))
+    put(data / "embedded.json", json.dumps({"user": "me", "ak": "a", "sk": "s"}))
+    client_conf(tmp_path, SEED_000_MAIN)
+    found = load(around(tmp_path))
+    assert (found.embedded, found.server, found.ak) == (False, "", "0123456789abcdef")
+    put(data / "embedded.json", json.dumps({"user": "me", "ak": "0123456789abcdef", "sk": "s"}))
+    assert load(around(tmp_path)).server == "http://127.0.0.1:8642"
+    client_conf(tmp_path, "[main]\nak = only\n")
+    assert load(around(tmp_path)).embedded
+
+
 @pytest.mark.parametrize(
     ("line", "value"),
     [

@@ -6,7 +6,8 @@ import pytest
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import JobSpec, Resources
-from paddlecloud.sdk.spec import Asked, job_spec
+from paddlecloud.sdk.client import Client
+from paddlecloud.sdk.spec import Asked, check_texts, job_spec
 
 
 def spec(asked: Asked, *, gpus: bool = False) -> JobSpec:
@@ -52,8 +53,8 @@ def test_the_end_of_a_job_does_not_wait_for_its_pservers() -> None:
 
 def test_gpus_are_for_trainers_only() -> None:
     pserver, trainer = spec({"nodes": 2, "gpus": 1, "memory": "1Gi", "distribute": "PSERVER"}).roles
-    assert trainer.resources == Resources(cpus=1.0, memory_bytes=2**30, gpus=1)
-    assert pserver.resources == Resources(cpus=1.0, memory_bytes=2**30)
+    assert trainer.resources == Resources(memory_bytes=2**30, gpus=1)
+    assert pserver.resources == Resources(memory_bytes=2**30)
 
 
 def test_the_server_is_asked_for_gpus_only_where_it_matters() -> None:
@@ -67,19 +68,63 @@ def test_the_server_is_asked_for_gpus_only_where_it_matters() -> None:
 @pytest.mark.parametrize(
     ("asked", "field"),
     [
-        ({"nodes": 0}, "instance_count"),
-        ({"nodes": -1}, "instance_count"),
-        ({"command": ""}, "start_cmd"),
-        ({"command": " \n"}, "start_cmd"),
+        ({"nodes": 0}, "nodes"),
+        ({"nodes": -1}, "nodes"),
+        ({"command": ""}, "command"),
+        ({"command": " \n"}, "command"),
         ({"job_type": "tpu"}, "job_type"),
-        ({"distribute": "MPI"}, "distribute_job_type"),
+        ({"distribute": "MPI"}, "distribute"),
         ({"wall_time": "25:61:00"}, "wall_time"),
         ({"wall_time": "00:00:00"}, "wall_time"),
+        ({"wall_time": 0}, "wall_time"),
+        ({"wall_time": "30"}, "wall_time"),
         ({"memory": "many"}, "memory"),
-        ({"cpus": 0.0}, "resources"),
+        ({"memory": "1"}, "memory"),
+        ({"memory": "0"}, "memory"),
+        ({"memory": 1023 * 1024}, "memory"),
+        ({"cpus": 0.0}, "cpus"),
+        ({"cpus": float("nan")}, "cpus"),
+        ({"gpus": -1}, "gpus"),
+        ({"nods": 2}, "nods"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(asked: Asked, field: str) -> None:
     with pytest.raises(InvalidError) as caught:
         spec(asked)
     assert caught.value.field == field
+    assert caught.value.message.startswith(f"{field} ")
+    assert "--" not in caught.value.message
+
+
+def test_a_bare_number_is_seconds_only_where_it_is_no_text() -> None:
+    assert spec({"wall_time": 30}).wall_time_seconds == 30
+    with pytest.raises(InvalidError, match="wall_time 30 has no unit: write 30s, 30m or 00:30:00"):
+        spec({"wall_time": "30"})
+
+
+def test_memory_without_a_unit_is_answered_with_how_to_write_it() -> None:
+    with pytest.raises(InvalidError, match=r"memory 1 is 1 bytes, .* such as 512Mi"):
+        spec({"memory": "1"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"name": "a\udcff"}, "name"),
+        ({"command": "a\udcff"}, "command"),
+        ({"cluster": "a\udcff"}, "cluster"),
+        ({"bos_url": "a\udcff"}, "bos_url"),
+        ({"env": {"A": "\udcff"}}, "env"),
+        ({"env": {"\udcff": "A"}}, "env"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused_by_name(asked: Asked, field: str) -> None:
+    with pytest.raises(InvalidError, match="not UTF-8") as caught:
+        check_texts(spec(asked))
+    assert caught.value.field == field
+    caught.value.message.encode()
+    check_texts(spec({"name": "长", "env": {"A": "长"}}))
+
+
+def test_every_keyword_is_told_of_where_one_looks_for_it() -> None:
+    assert [name for name in Asked.__annotations__ if name not in str(Client.submit.__doc__)] == []
