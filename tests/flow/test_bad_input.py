@@ -24,7 +24,9 @@ from tests.flow.lab import COMMAND, Lab
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("lab"))
-    made.configure('[clusters.local]\nbackend = "local"\n[clusters.cce]\nbackend = "local"\npolicy = "free"\n')
+    made.configure(
+        '[clusters.local]\nbackend = "local"\n[clusters.cce]\nbackend = "local"\npolicy = "free"\ngpus = 1\n'
+    )
     made.type("up")
     yield made
     made.close()
@@ -140,7 +142,7 @@ def test_a_disabled_user_is_out_at_once_and_another_users_job_is_not_there(lab: 
         (["--files=job", "--start_cmd=true", "--clutser=local"], "cluster"),
         (["--files=job", "--start_cmd=true", "--cluster=bcc"], "local"),
         (["--files=job", "--start_cmd=true", "--job_type=tpu"], "job_type"),
-        (["--files=job", "--start_cmd=true", "--job_type=gpu"], "GPU"),
+        (["--files=job", "--start_cmd=true", "--cluster=local", "--job_type=gpu"], "GPU"),
         (["--files=job", "--start_cmd=true", "--public_bcc=2"], "public_bcc"),
         (["--files=job", "--start_cmd=true", "--public_bcc=0"], "bcc"),
         (["--start_cmd=true", "--public_bos=0"], "bos_url"),

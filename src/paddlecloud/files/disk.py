@@ -31,6 +31,13 @@ def room_for(what: str) -> Iterator[None]:
         raise FullError(f"no space left on the server for {what}; free some, then send it again") from None
 
 
+def check_room(folder: str, size: int, spare: int) -> None:
+    """Raise FullError unless `size` more bytes leave `spare` on the disk of a folder."""
+    room = os.statvfs(folder)
+    if room.f_bavail * room.f_frsize < size + spare:
+        raise FullError("no space left on the server for this upload; free some, then send it again")
+
+
 def make_folder(path: str) -> None:
     """Make a folder for ourselves alone, on the disk when it returns, if it is not there yet."""
     with suppress(FileExistsError):

@@ -82,12 +82,19 @@ def _below(folder: int, above: bytes, behind: Sequence[bytes], batch: int) -> It
     last = behind[0] if behind else b""
     while True:
         with os.scandir(folder) as entries:
-            names = heapq.nsmallest(batch, (raw for entry in entries if (raw := os.fsencode(entry.name)) > last))
+            names = heapq.nsmallest(batch, (raw for raw in _listed(entries) if raw > last))
         for name in names:
             yield from _at(folder, above, name, (), batch)
         if len(names) < batch:
             return
         last = names[-1]
+
+
+def _listed(entries: Iterator[os.DirEntry[str]]) -> Iterator[bytes]:
+    """The names of what is listed. What is not must take no place in a batch: each costs a look at all names."""
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False) or entry.is_symlink():
+            yield os.fsencode(entry.name)
 
 
 def _at(folder: int, above: bytes, name: bytes, behind: Sequence[bytes], batch: int) -> Iterator[Found]:

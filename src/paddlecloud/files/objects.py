@@ -33,7 +33,8 @@ class Held:
 
 
 class Objects:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, spare_bytes: int = 0) -> None:
+        self._spare_bytes = spare_bytes
         self._chunks = str(folder / "chunks")
         self._objects = str(folder / "objects")
         self._parts = str(folder / "parts")
@@ -64,6 +65,7 @@ class Objects:
 
     def put(self, chunks: Sequence[tuple[str, bytes]], places: Mapping[str, Place | None]) -> None:
         """Keep chunks whose hash was checked; they are on the disk when it returns."""
+        disk.check_room(self._chunks, sum(len(content) for _, content in chunks), self._spare_bytes)
         apart = []
         for digest, content in chunks:
             place = places.get(digest)
@@ -143,7 +145,7 @@ class Objects:
                         if held is None:
                             raise _lacking(entry)
                         own[digest] = Held(content, number * CHUNK_BYTES)
-                        _copy_held(held, descriptor, number * CHUNK_BYTES, entry.chunk_size(number))
+                        self._copy_held(held, descriptor, number * CHUNK_BYTES, entry.chunk_size(number))
                 os.fchmod(descriptor, _mode(entry))
                 os.fsync(descriptor)
             finally:
@@ -155,7 +157,18 @@ class Objects:
             os.symlink(f"{name}:{number}", f"{self._parts}/{digest}")
 
     def _copy(self, held: Held, entry: Entry, path: str) -> None:
-        disk.write_by(path, _mode(entry), lambda target: _copy_held(held, target, 0, entry.size))
+        disk.write_by(path, _mode(entry), lambda target: self._copy_held(held, target, 0, entry.size))
+
+    def _copy_held(self, held: Held, target: int, offset: int, size: int) -> None:
+        if not size:
+            return
+        # One chunk that was sent can be many chunks of a file: what is copied here, nobody has paid for by sending it.
+        disk.check_room(self._objects, size, self._spare_bytes)
+        source = os.open(held.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            disk.copy(source, held.offset, target, offset, size)
+        finally:
+            os.close(source)
 
     def _find(self, entry: Entry, number: int, filled: Mapping[str, Place]) -> Held | None:
         """Where chunk `number` of a file is held; InvalidError if it is held and has another length."""
@@ -208,16 +221,6 @@ def _name(entry: Entry) -> str:
 
 def _mode(entry: Entry) -> int:
     return _EXECUTABLE if entry.executable else _PLAIN
-
-
-def _copy_held(held: Held, target: int, offset: int, size: int) -> None:
-    if not size:
-        return
-    source = os.open(held.path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        disk.copy(source, held.offset, target, offset, size)
-    finally:
-        os.close(source)
 
 
 def _check_size(entry: Entry, number: int, found: int) -> None:

@@ -25,8 +25,11 @@ _LEASE = timedelta(days=1)
 
 
 class Uploads:
-    def __init__(self, root: Path) -> None:
+    """`spare_bytes` of the disk are left free: the records of all users need them."""
+
+    def __init__(self, root: Path, *, spare_bytes: int = 0) -> None:
         self._root = root
+        self._spare_bytes = spare_bytes
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Of each user's last manifest only: a chunk without a place is kept apart and copied later.
         self._places: dict[str, dict[str, Place | None]] = {}
@@ -88,12 +91,12 @@ class Uploads:
                     disk.remove_tree(str(leftover))
 
     def free_bytes(self) -> int:
-        """What the disk has left for us."""
+        """What the disk has left for uploads."""
         room = os.statvfs(self._root)
-        return room.f_bavail * room.f_frsize
+        return max(0, room.f_bavail * room.f_frsize - self._spare_bytes)
 
     def _objects(self, user: str) -> Objects:
-        return Objects(self._folder(user))
+        return Objects(self._folder(user), spare_bytes=self._spare_bytes)
 
     def _tree(self, user: str, tree_id: str) -> str:
         trees = str(self._folder(user) / "trees")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from paddlecloud.model import signature
-from paddlecloud.model.errors import ForbiddenError, InvalidError
+from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
 from paddlecloud.model.user import AccessKey, Role, Scope, Token, User
 from paddlecloud.model.views import (
     KeyRequest,
@@ -39,19 +39,22 @@ class Accounts:
 
     def login(self, request: LoginRequest) -> NewToken:
         """A token that may do all its user may, for a password."""
-        expires_at = self._expiry(request.expires_in_seconds or _LOGIN_SECONDS)
+        seconds = _LOGIN_SECONDS if request.expires_in_seconds is None else request.expires_in_seconds
+        expires_at = self._expiry(seconds)
         user = self._users.check_password(request.name, request.password)
         scope = Scope.ADMIN if user.role is Role.ADMIN else Scope.WRITE
         token, secret = self._users.add_token(user.name, "login", scope, expires_at, self._clock())
         return NewToken(token=token, secret=secret)
 
-    def recheck(self, authorization: str) -> None:
-        """Raise if what a request identified itself with has been revoked since."""
+    def recheck(self, authorization: str, role: Role) -> None:
+        """Raise if what a request identified itself with has been revoked since, or its user is no admin any more."""
         scheme, _, secret = authorization.strip().partition(" ")
         if scheme.lower() == "bearer":
-            self._users.token(secret.strip(), self._clock())
+            user, _ = self._users.token(secret.strip(), self._clock())
         else:
-            self._users.key_secret(signature.parse_authorization(authorization).ak)
+            user, _ = self._users.key_secret(signature.parse_authorization(authorization).ak)
+        if user.role is not role:
+            raise UnauthenticatedError(f"the role of {user.name} has changed: ask again")
 
     def users(self) -> list[User]:
         return self._users.list()
@@ -74,7 +77,9 @@ class Accounts:
         if change.password is not None:
             _require_power_of(identity, self._users.get(name))
             _check_password(change.password)
-        return self._apply(name, change)
+        return self._users.change(
+            name, role=change.role, quota=change.quota, password=change.password, disabled=change.disabled
+        )
 
     def keys(self, identity: Identity, user: str | None) -> list[AccessKey]:
         name = user or identity.user.name
@@ -110,17 +115,6 @@ class Accounts:
     def quota(self, identity: Identity, name: str | None) -> QuotaUse:
         user = self.get(identity, name or identity.user.name)
         return QuotaUse(user=user.name, quota=user.quota, running_jobs=self._jobs.running(user.name))
-
-    def _apply(self, name: str, change: UserChange) -> User:
-        if change.quota is not None:
-            self._users.set_quota(name, change.quota)
-        if change.role is not None:
-            self._users.set_role(name, change.role)
-        if change.password is not None:
-            self._users.set_password(name, change.password)
-        if change.disabled is not None:
-            self._users.set_disabled(name, change.disabled)
-        return self._users.get(name)
 
     def _require_self_or_admin(self, identity: Identity, name: str) -> None:
         if name != identity.user.name and not identity.admin:

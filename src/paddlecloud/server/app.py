@@ -11,6 +11,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
@@ -27,7 +28,7 @@ from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
-from paddlecloud.server.config import Settings
+from paddlecloud.server.config import Settings, client_config_folder
 from paddlecloud.server.datadir import DataFolder, announced, hold
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.jobs import JobService
@@ -36,6 +37,7 @@ from paddlecloud.server.marks import LOOK_SECONDS, Marks
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
+from paddlecloud.server.shares import Shares
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.store.db import Database
@@ -48,6 +50,8 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 Wake = Callable[[], None]
 _EXPIRE_SECONDS = 3600.0
+_LOGINS_AT_ONCE = 2
+_SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no upload may take: records are written there too
 
 
 def utc_now() -> datetime:
@@ -121,6 +125,7 @@ def load_backends(settings: Settings, clock: Clock, wake: Wake) -> dict[str, Bac
                 clock=clock,
                 wake=wake,
                 grace_seconds=settings.jobs.grace.total_seconds(),
+                hidden=(folder.root, client_config_folder()),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,
                 memory_bytes=cluster.memory,
@@ -204,7 +209,7 @@ def _assemble(
 ) -> _Parts:
     folder = DataFolder(settings.server.data)
     jobs = Jobs(database)
-    uploads, results = Uploads(folder.files), Results(folder.results)
+    uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
     changes = Changes()
     loops: list[Loop] = []
 
@@ -254,6 +259,8 @@ def _assemble(
         clusters=clusters,
         transfers=transfers,
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
+        shares=Shares(),
+        logins=CapacityLimiter(_LOGINS_AT_ONCE),
         changes=changes,
         loop=loop,
         records=jobs,

@@ -1,7 +1,8 @@
 """Who sends this request: checks signatures and bearer tokens against the records, and nothing else.
 
 A signed request is good once, within five minutes of its date. The numbers used are remembered in memory until their
-dates are out of the window; what was accepted before this server's start is not, so such dates are refused.
+dates are out of the window; what was accepted before this server's start is not, so such dates are refused. Of a key
+whose dates are ahead of this clock it is recorded how far: they too were before the start of the next server.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import heapq
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paddlecloud.model import signature
 from paddlecloud.model.errors import ForbiddenError, InvalidError, StaleError, UnauthenticatedError
@@ -20,6 +21,7 @@ from paddlecloud.model.user import Role, Scope, User
 from paddlecloud.store.users import Users
 
 NONCES_OF_A_KEY = 50_000
+AHEAD_STEP = timedelta(seconds=1)  # what is recorded at a time, so that not every request waits for the disk
 
 _IDENTIFYING = {name.lower() for name in ("Authorization", DATE_HEADER, NONCE_HEADER, BODY_HASH_HEADER)}
 
@@ -53,7 +55,8 @@ class Authenticator:
     def __init__(self, users: Users, clock: Callable[[], datetime], *, nonces_of_a_key: int = NONCES_OF_A_KEY) -> None:
         self._users = users
         self._clock = clock
-        self._replays = _Replays(clock(), nonces_of_a_key)
+        self._replays = _Replays(clock(), nonces_of_a_key, users.ahead())
+        self._ahead = _Ahead(users)
 
     def identify(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> Identity:
         """Who sends a request of this path and query, both as sent; UnauthenticatedError says what is wrong."""
@@ -93,6 +96,8 @@ class Authenticator:
                 "and that nothing between changes the request"
             )
         self._replays.refuse(credential.ak, request.nonce, date, now)
+        if date > now:
+            self._ahead.note(credential.ak, date)
         return Identity(user=user, scope=Scope.ADMIN, body_hash=request.body_hash)
 
 
@@ -118,6 +123,22 @@ class _Used:
         return date
 
 
+class _Ahead:
+    """Records how far ahead of the clock the dates of each access key have been, before such a request is taken."""
+
+    def __init__(self, users: Users) -> None:
+        self._users = users
+        self._lock = threading.Lock()
+        self._until: dict[str, datetime] = {}
+
+    def note(self, ak: str, date: datetime) -> None:
+        with self._lock:
+            if ak in self._until and date <= self._until[ak]:
+                return
+            self._users.note_ahead(ak, date + AHEAD_STEP)
+            self._until[ak] = date + AHEAD_STEP
+
+
 class _Replays:
     """Remembers each nonce until its date is out of the window, up to a fixed count for each access key.
 
@@ -125,17 +146,18 @@ class _Replays:
     never that of another key, and nothing is accepted twice.
     """
 
-    def __init__(self, started_at: datetime, limit: int) -> None:
+    def __init__(self, started_at: datetime, limit: int, ahead: Mapping[str, datetime]) -> None:
         # Dates come in milliseconds: one of the same millisecond as the start is not before it.
         self._started_at = started_at.replace(microsecond=started_at.microsecond // 1000 * 1000)
         self._limit = limit
+        self._ahead = ahead
         self._lock = threading.Lock()
         self._used: dict[str, _Used] = {}
         self._swept_at = started_at
 
     def refuse(self, ak: str, nonce: str, date: datetime, now: datetime) -> None:
         """Raise if this was sent before, or may have been; else remember it."""
-        if date < self._started_at:
+        if date < self._started_at or date <= self._ahead.get(ak, self._started_at - WINDOW):
             raise StaleError(
                 "the request is dated before this server's start, so it may have been sent before: sign it anew"
             )

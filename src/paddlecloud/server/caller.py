@@ -1,15 +1,17 @@
 """Who calls, and the body they sent: read within a limit and compared with what was signed before anything acts.
 
-A body that is cut in the middle ends the request here, so it changes nothing.
+A body that is cut in the middle ends the request here, so it changes nothing. Bodies and threads are taken out of
+the caller's own share.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Request
 from fastapi.routing import APIRoute
@@ -28,6 +30,7 @@ MANIFEST_BYTES = 64 * 1024 * 1024
 PACK_BYTES = 16 * 1024 * 1024
 
 _LARGE_BYTES = 64 * 1024
+_PAUSE_SECONDS = 60.0
 _READS = ("GET", "HEAD")
 
 
@@ -61,40 +64,79 @@ async def identify(request: Request, services: Annotated[Services, Depends(servi
     return identity
 
 
+async def take_turn(
+    identity: Annotated[Identity, Depends(identify)], services: Annotated[Services, Depends(services)]
+) -> AsyncIterator[Identity]:
+    """Who calls, once it is their turn to use a thread."""
+    async with services.shares.turns.take(identity.user.name):
+        yield identity
+
+
 async def identify_admin(identity: Annotated[Identity, Depends(identify)]) -> Identity:
     identity.need_admin()
     return identity
 
 
-async def recheck(request: Request, services: Annotated[Services, Depends(services)]) -> Callable[[], None]:
-    """What raises once the caller's key or token has been revoked, for answers that take long."""
-    return partial(services.accounts.recheck, request.headers.get("authorization", ""))
+async def recheck(
+    request: Request,
+    identity: Annotated[Identity, Depends(identify)],
+    services: Annotated[Services, Depends(services)],
+) -> Callable[[], None]:
+    """What raises once the caller may not see what they asked for any more, for answers that take long."""
+    return partial(services.accounts.recheck, request.headers.get("authorization", ""), identity.user.role)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body, if it is not above `limit`; what Content-Length claims is believed only when it is too much."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isdigit() and len(declared) < 18 and int(declared) > limit:
         raise _too_large(int(declared), limit)
     body = bytearray()
-    async for piece in request.stream():
+    pieces = aiter(request.stream())
+    while (piece := await _next(pieces)) is not None:
         body += piece
         if len(body) > limit:
             raise _too_large(len(body), limit)
     return bytes(body)
 
 
-def _signed(limit: int) -> Callable[[Request, Identity], Awaitable[bytes]]:
-    async def read(request: Request, identity: Annotated[Identity, Depends(identify)]) -> bytes:
-        body = await read_body(request, limit)
-        if identity.body_hash is not None:
-            # A large body takes long enough to hash that others would wait for it.
-            found = await run_in_threadpool(_hash, body) if len(body) > _LARGE_BYTES else _hash(body)
-            if not hmac.compare_digest(found, identity.body_hash):
-                raise UnauthenticatedError("the body is not the one that was signed: it was changed on its way")
-        return body
+async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
+    """The next piece of a body; None: that was all of it."""
+    try:
+        async with asyncio.timeout(_PAUSE_SECONDS):
+            return await anext(pieces, None)
+    except TimeoutError:
+        raise InvalidError(f"no more of the body came for {_PAUSE_SECONDS:g} s: send it again") from None
+
+
+def _signed(limit: int) -> Callable[[Request, Identity, Services], AsyncIterator[bytes]]:
+    async def read(
+        request: Request,
+        identity: Annotated[Identity, Depends(identify)],
+        services: Annotated[Services, Depends(services)],
+    ) -> AsyncIterator[bytes]:
+        shares, user = services.shares, identity.user.name
+        async with shares.bodies.take(user, _declared(request, limit)):
+            body = await read_body(request, limit)
+            async with shares.turns.take(user):
+                if identity.body_hash is not None:
+                    await _check_hash(body, identity.body_hash)
+                yield body
 
     return read
+
+
+def _declared(request: Request, limit: int) -> int:
+    """How much memory the body will take: what is said of it, or all that it may have."""
+    declared = request.headers.get("content-length", "")
+    return min(int(declared), limit) if declared.isdigit() and len(declared) < 18 else limit
+
+
+async def _check_hash(body: bytes, signed: str) -> None:
+    # A large body takes long enough to hash that others would wait for it.
+    found = await run_in_threadpool(_hash, body) if len(body) > _LARGE_BYTES else _hash(body)
+    if not hmac.compare_digest(found, signed):
+        raise UnauthenticatedError("the body is not the one that was signed: it was changed on its way")
 
 
 def _hash(body: bytes) -> str:
@@ -105,11 +147,15 @@ def _too_large(size: int, limit: int) -> TooLargeError:
     return TooLargeError(f"the body has {format_size(size)} or more; {format_size(limit)} is the most here")
 
 
+# A turn ends with the function that it was taken for, not with the last byte of its answer.
+_ENDS_EARLY: Literal["function"] = "function"
+
 Called = Annotated[Services, Depends(services)]
-Caller = Annotated[Identity, Depends(identify)]
+Caller = Annotated[Identity, Depends(take_turn, scope=_ENDS_EARLY)]
+Sender = Annotated[Identity, Depends(identify)]  # of a body, which has its turn when it has come
 Recheck = Annotated[Callable[[], None], Depends(recheck)]
 Admin = Annotated[Identity, Depends(identify_admin)]
-JsonBody = Annotated[bytes, Depends(_signed(JSON_BYTES))]
-ManifestBody = Annotated[bytes, Depends(_signed(MANIFEST_BYTES))]
-ChunkBody = Annotated[bytes, Depends(_signed(CHUNK_BYTES))]
-PackBody = Annotated[bytes, Depends(_signed(PACK_BYTES))]
+JsonBody = Annotated[bytes, Depends(_signed(JSON_BYTES), scope=_ENDS_EARLY)]
+ManifestBody = Annotated[bytes, Depends(_signed(MANIFEST_BYTES), scope=_ENDS_EARLY)]
+ChunkBody = Annotated[bytes, Depends(_signed(CHUNK_BYTES), scope=_ENDS_EARLY)]
+PackBody = Annotated[bytes, Depends(_signed(PACK_BYTES), scope=_ENDS_EARLY)]

@@ -42,13 +42,21 @@ class JobService:
         self._clock = clock
         self._on_change = on_change
 
-    def submit(self, user: User, spec: JobSpec, *, idempotency_key: str | None = None) -> Job:
+    def check(self, user: User, spec: JobSpec) -> JobSpec:
+        """The job as it would be recorded; raise what is wrong with it."""
         submission.check_shape(spec, self._limits)
         accepted = submission.accept(spec, self._clusters.offers(spec.cluster), user.quota, self._limits)
         if spec.tree is not None:
             self._require_tree(user, spec.tree)
+        return accepted
+
+    def submit(self, user: User, spec: JobSpec, *, idempotency_key: str | None = None) -> Job:
+        idempotency = _idempotency(spec, idempotency_key)
+        if idempotency is not None and (earlier := self._jobs.submitted(user.name, idempotency)) is not None:
+            return earlier
+        accepted = self.check(user, spec)
         job = Job(id=paths.job_id(secrets.token_bytes(16)), user=user.name, spec=accepted, created_at=self._clock())
-        recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=_idempotency(spec, idempotency_key))
+        recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=idempotency)
         self._on_change()
         return recorded
 

@@ -1,7 +1,11 @@
-"""The port: taken before anything else is done, announced when it answers, and given back within two seconds."""
+"""The port: taken before anything else is done, announced when it answers, and given back within two seconds.
+
+Whoever connects is a stranger until the head of a request has come, so that head may take little memory and time.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import signal
@@ -11,6 +15,7 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.server.changes import Changes
@@ -19,6 +24,8 @@ from paddlecloud.server.config import DEFAULT_PORT, ServerSettings
 _SHUTDOWN_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
 _BACKLOG = 2048
+_HEAD_BYTES = 256 * 1024
+_HEAD_SECONDS = 30.0
 
 
 class Server(uvicorn.Server):
@@ -28,7 +35,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=Connection,
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -50,6 +57,50 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._changes.close()
         super().handle_exit(sig, frame)
+
+
+class Connection(HttpToolsProtocol):
+    """Ends a connection whose request line and headers are too long, or too long in coming; uvicorn takes any."""
+
+    _head_bytes = 0
+    _in_head = False
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_of_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        began_before = self._in_head
+        super().data_received(data)
+        if began_before and self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_BYTES:
+                self.send_400_response("The request line and headers are too long.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait_for_head()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        self._end_of_head()
+        super().on_headers_complete()
+
+    def _wait_for_head(self) -> None:
+        self._end_of_head()
+        self._deadline = self.loop.call_later(_HEAD_SECONDS, self.timeout_keep_alive_handler)
+
+    def _end_of_head(self) -> None:
+        self._in_head = False
+        self._head_bytes = 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from paddlecloud.model.task import TaskReport
 from paddlecloud.model.tree import Manifest
 from paddlecloud.model.user import AccessKey, Token, User
 from paddlecloud.model.views import (
+    Acceptance,
     Cluster,
     FilePage,
     Health,
@@ -42,7 +43,7 @@ TEXT = "text/plain"
 
 _REF = "#/components/schemas/{name}"
 _CARRIED = (
-    *(AccessKey, Cluster, FilePage, Health, Job, JobDetail, JobPage, JobSpec, KeyRequest, LogEnd, LogPiece),
+    *(Acceptance, AccessKey, Cluster, FilePage, Health, Job, JobDetail, JobPage, JobSpec, KeyRequest, LogEnd, LogPiece),
     *(LoginRequest, Manifest, Moved, NewKey, NewToken, ProblemDetail, QuotaUse, TaskReport, Token, TokenRequest),
     *(UploadPlan, User, UserChange, UserRequest),
 )

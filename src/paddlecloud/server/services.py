@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from anyio import CapacityLimiter
+
 from paddlecloud.model.errors import UnreachableError
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.server.accounts import Accounts
@@ -13,6 +15,7 @@ from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.jobs import JobService
+from paddlecloud.server.shares import Shares
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import Transfers
 from paddlecloud.store.jobs import Jobs
@@ -26,6 +29,8 @@ class Services:
     clusters: Clusters
     transfers: Transfers
     streams: Streams
+    shares: Shares
+    logins: CapacityLimiter  # anybody may try one and each takes long: the threads of all others are not theirs
     changes: Changes
     loop: Loop
     records: Jobs

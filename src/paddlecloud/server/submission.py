@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from paddlecloud.model.errors import InvalidError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
 from paddlecloud.model.paths import NAME_BYTES
-from paddlecloud.model.units import format_duration
+from paddlecloud.model.units import describe_counts, format_duration
 from paddlecloud.model.user import Quota
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.plan import describe
@@ -22,7 +22,7 @@ GPU, CPU = "gpu", "cpu"
 JOB_TYPES = (GPU, CPU)
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
 FREE_WALL_TIME_SECONDS = 30 * 60
-NO_CPU_JOBS_ON = ("cce", "default")  # seed 002: job_type cpu cannot be asked for there
+NO_CPU_JOBS_ON = ("cce", "default")  # seed 002: job_type cpu cannot be asked for there, as they are for GPU jobs
 PRIORITIES = range(-1000, 1001)
 NAME_CHARACTERS = 200
 COMMAND_BYTES = 100_000
@@ -62,7 +62,7 @@ def accept(spec: JobSpec, offers: Sequence[Offer], quota: Quota, limits: Limits)
     """The job as it is recorded, if these clusters and this user's quota admit it."""
     free = any(offer.free_policy for offer in offers)
     if free:
-        _check_free_policy(spec)
+        _check_free_policy(spec, offers)
     spec = replace(spec, job_type=_job_type(spec, offers))
     _check_size(spec, offers)
     _check_quota(spec, quota)
@@ -86,7 +86,9 @@ def _check_roles(spec: JobSpec, limits: Limits) -> None:
     if all(role.successes_needed == 0 for role in spec.roles):
         raise InvalidError("roles: no role needs a success, so the job could not end", field="roles")
     if spec.tasks > limits.tasks:
-        raise InvalidError(f"the job has {spec.tasks} tasks; this server takes {limits.tasks} at most", field="roles")
+        raise InvalidError(
+            f"the job has {spec.tasks} tasks ({_counts(spec)}); this server takes {limits.tasks} at most", field="roles"
+        )
 
 
 def _check_role(role: RoleSpec, where: str, seen: set[str]) -> None:
@@ -181,38 +183,62 @@ def _check_text(text: str, where: str, most: int) -> None:
         raise InvalidError(f"{where} is {size} bytes long; {most} is the most: put it into a file", field=where)
 
 
-def _check_free_policy(spec: JobSpec) -> None:
+def _check_free_policy(spec: JobSpec, offers: Sequence[Offer]) -> None:
     """Seed 002: what public resources do not give."""
     if spec.trainers > 1:
         raise InvalidError(
-            f"instance_count {spec.trainers}: more than one instance needs private resources (public_bcc=0); "
-            "public resources run one",
+            f"instance_count {spec.trainers}: {_free_names(offers)} runs one instance of a job; {_elsewhere(offers)}",
             field="roles",
         )
     if spec.wall_time_seconds is not None and spec.wall_time_seconds > FREE_WALL_TIME_SECONDS:
         raise InvalidError(
-            f"wall_time {format_duration(spec.wall_time_seconds)}: more than "
-            f"{format_duration(FREE_WALL_TIME_SECONDS)} needs private resources (public_bcc=0)",
+            f"wall_time {format_duration(spec.wall_time_seconds)}: {_free_names(offers)} runs a job for "
+            f"{format_duration(FREE_WALL_TIME_SECONDS)} at most; {_elsewhere(offers)}",
             field="wall_time_seconds",
         )
-    if spec.job_type == CPU and spec.cluster in NO_CPU_JOBS_ON:
+    has_gpus = any(offer.capacity is None or offer.capacity.gpus > 0 for offer in offers if offer.free_policy)
+    if spec.job_type == CPU and spec.cluster in NO_CPU_JOBS_ON and has_gpus:
         raise InvalidError(
             f"job_type cpu is not possible with cluster {spec.cluster}: choose another cluster, or gpu",
             field="job_type",
         )
 
 
+def _free_names(offers: Sequence[Offer]) -> str:
+    return f"the free policy of {', '.join(offer.name for offer in offers if offer.free_policy)}"
+
+
+def _elsewhere(offers: Sequence[Offer]) -> str:
+    unlimited = next((offer.name for offer in offers if not offer.free_policy), None)
+    if unlimited is not None:
+        return f"cluster {unlimited} has no such limit"
+    return "`paddlecloud clusters` lists those with the policy open, which have no such limit"
+
+
 def _job_type(spec: JobSpec, offers: Sequence[Offer]) -> str | None:
     """gpu where the cluster has GPUs, else cpu; None, for the placement to decide, where the clusters differ."""
     has_gpus = {offer.capacity.gpus > 0 if offer.capacity else None for offer in offers}
-    if (spec.job_type == GPU or _gpus(spec)) and has_gpus == {False}:
-        names = ", ".join(offer.name for offer in offers)
-        raise InvalidError(f"job_type gpu: {names} has no GPUs; use job_type cpu", field="job_type")
+    if has_gpus == {False}:
+        _check_no_gpus(spec, " and ".join(offer.name for offer in offers))
     if spec.job_type is not None:
         return spec.job_type
     if _gpus(spec) or has_gpus == {True}:
         return GPU
     return CPU if has_gpus == {False} else None
+
+
+def _check_no_gpus(spec: JobSpec, clusters: str) -> None:
+    if wanted := _gpus(spec):
+        raise InvalidError(
+            f"the job asks for {describe_counts({'GPU': wanted})}, and there are none in {clusters}: ask for no GPUs, "
+            "or name another cluster",
+            field="roles",
+        )
+    if spec.job_type == GPU:
+        raise InvalidError(
+            f"job_type gpu: there are no GPUs in {clusters}; use job_type cpu, or name another cluster",
+            field="job_type",
+        )
 
 
 def _check_size(spec: JobSpec, offers: Sequence[Offer]) -> None:
@@ -223,7 +249,7 @@ def _check_size(spec: JobSpec, offers: Sequence[Offer]) -> None:
             f"{offer.name} has {describe(capacity)} in all and it needs {describe(need)}"
             for offer, (need, capacity) in zip(offers, needs, strict=True)
         )
-        raise InvalidError(f"the job can never run: {told}", field="roles")
+        raise InvalidError(f"the job ({_counts(spec)}) can never run: {told}", field="roles")
 
 
 def _needs(spec: JobSpec, offers: Sequence[Offer]) -> Iterator[tuple[Resources, Resources]]:
@@ -250,6 +276,10 @@ def _wall_time(spec: JobSpec, quota: Quota, limits: Limits, *, free: bool) -> in
         return spec.wall_time_seconds
     most = [limits.wall_time_seconds, quota.wall_time_seconds, FREE_WALL_TIME_SECONDS if free else None]
     return min(limit for limit in most if limit is not None)
+
+
+def _counts(spec: JobSpec) -> str:
+    return describe_counts({role.name: role.count for role in spec.roles})
 
 
 def _gpus(spec: JobSpec) -> int:

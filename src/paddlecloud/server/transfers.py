@@ -5,7 +5,6 @@ Whether the user may see a job is settled before anything here is called.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,16 +22,17 @@ from paddlecloud.model.views import FileEntry, FilePage, UploadPlan
 
 _READ_BYTES = 1024 * 1024
 _TAIL_BYTES = 64 * 1024
+_TAIL_MOST_BYTES = 64 * 1024 * 1024
+_VALUES_OF_AN_ENTRY = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferLimits:
-    """The most that one upload may have, and what it must leave free on the disk."""
+    """The most that one upload may have."""
 
     upload_bytes: int
     entries: int = 200_000
     page: int = 10_000
-    spare_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,17 @@ class Transfers:
         self._uploads = uploads
         self._results = results
         self._limits = limits
+
+    @property
+    def upload_limit_bytes(self) -> int:
+        return self._limits.upload_bytes
+
+    def check_length(self, manifest: bytes) -> None:
+        """Refuse a manifest, as it came, that has more in it than any folder within the limits: it is not worth the
+        memory that it would take. Every value but the first of its list or object has a comma before it."""
+        most = self._limits.entries * _VALUES_OF_AN_ENTRY + self._limits.upload_bytes // CHUNK_BYTES
+        if manifest.count(b",") > most:
+            raise self._too_many("too many")
 
     def plan(self, user: str, manifest: Manifest) -> UploadPlan:
         """What is still to be sent of a folder; with nothing missing it is laid out, and may be named by a job."""
@@ -99,13 +110,6 @@ class Transfers:
         file, entry = self._results.open(job, path)
         return OpenFile(file=file, entry=entry, etag=f'"{entry.size}-{os.fstat(file.fileno()).st_mtime_ns}"')
 
-    def digest(self, opened: OpenFile) -> bytes:
-        """SHA-256 of the file, for Repr-Digest."""
-        digest = hashlib.sha256()
-        for piece in opened.pieces():
-            digest.update(piece)
-        return digest.digest()
-
     def open_log(self, job: str, task: str) -> OpenFile:
         """A task's log as it is now; NotFoundError before the task has one."""
         if "/" in task:
@@ -131,7 +135,7 @@ class Transfers:
             return os.pread(opened.file.fileno(), min(limit, _READ_BYTES), offset)
 
     def tail_log(self, job: str, task: str, lines: int) -> int:
-        """The offset at which the last `lines` lines of a task's log begin."""
+        """The offset at which the last `lines` lines of a task's log begin, or as many as its last 64 MiB have."""
         try:
             opened = self.open_log(job, task)
         except NotFoundError:
@@ -141,12 +145,15 @@ class Transfers:
 
     def _check_limits(self, manifest: Manifest) -> None:
         if len(manifest.entries) > self._limits.entries:
-            raise TooLargeError(
-                f"the folder has {len(manifest.entries)} files and folders, the limit is {self._limits.entries}; "
-                "pack them into an archive, or leave some out with a .paddleignore file",
-                field="entries",
-            )
+            raise self._too_many(str(len(manifest.entries)))
         check_total(((entry.path, entry.size) for entry in manifest.entries), self._limits.upload_bytes)
+
+    def _too_many(self, count: str) -> TooLargeError:
+        return TooLargeError(
+            f"the folder has {count} files and folders, the limit is {self._limits.entries}; "
+            "pack them into an archive, or leave some out with a .paddleignore file",
+            field="entries",
+        )
 
     def _check_room(self, manifest: Manifest, missing: Sequence[str]) -> None:
         sizes = {
@@ -156,10 +163,10 @@ class Transfers:
             for number, digest in enumerate(entry.chunks)
         }
         needed = sum(sizes[digest] for digest in missing)
-        free = self._uploads.free_bytes() - self._limits.spare_bytes
+        free = self._uploads.free_bytes()
         if needed > free:
             raise FullError(
-                f"{format_size(needed)} are to be sent and the server has room for {format_size(max(0, free))}; "
+                f"{format_size(needed)} are to be sent and the server has room for {format_size(free)}; "
                 "ask its operator for more, or send less"
             )
 
@@ -169,8 +176,9 @@ def _last_lines(descriptor: int, size: int, lines: int) -> int:
         return size
     # The newline that ends the last line begins no further one.
     end = size - 1 if size and os.pread(descriptor, 1, size - 1) == b"\n" else size
-    while end > 0:
-        start = max(0, end - _TAIL_BYTES)
+    first = max(0, size - _TAIL_MOST_BYTES)
+    while end > first:
+        start = max(first, end - _TAIL_BYTES)
         block = os.pread(descriptor, end - start, start)
         at = len(block)
         while (at := block.rfind(b"\n", 0, at)) >= 0:
@@ -178,4 +186,4 @@ def _last_lines(descriptor: int, size: int, lines: int) -> int:
             if not lines:
                 return start + at + 1
         end = start
-    return 0
+    return first

@@ -66,7 +66,7 @@ class Jobs:
                 if idempotency is not None:
                     connection.execute(insert(idempotency_table), _idempotency_row(job, idempotency))
         except IntegrityError:
-            earlier = self._submitted_before(job.user, idempotency) if idempotency else None
+            earlier = self.submitted(job.user, idempotency) if idempotency else None
             if earlier is None:
                 raise ConflictError(f"{job.id} exists already") from None
             return earlier
@@ -211,7 +211,8 @@ class Jobs:
         with self._db.read() as connection:
             return history.last(connection)
 
-    def _submitted_before(self, user: str, idempotency: Idempotency) -> Job | None:
+    def submitted(self, user: str, idempotency: Idempotency) -> Job | None:
+        """The job that was submitted with this key and body; ConflictError if it was another body."""
         query = select(idempotency_table.c.body_hash, idempotency_table.c.job).where(
             idempotency_table.c.user == user, idempotency_table.c.key == idempotency.key
         )

@@ -121,6 +121,7 @@ access_keys = Table(
     _text("user", ForeignKey("users.name")),
     _time("created_at"),
     _text("sk_encrypted"),
+    _maybe_time("ahead_until"),
     Index("ix_access_keys_user", "user"),
 )
 

@@ -62,26 +62,36 @@ class Users:
         with self._db.read() as connection:
             return {row.name: _quota(row) for row in connection.execute(query)}
 
+    def change(
+        self,
+        name: str,
+        *,
+        role: Role | None = None,
+        quota: Quota | None = None,
+        password: str | None = None,
+        disabled: bool | None = None,
+    ) -> User:
+        """Change what is given, all of it or, where something of it is refused, nothing."""
+        columns: dict[str, object] = {} if quota is None else _quota_columns(quota)
+        if role is not None:
+            columns["role"] = role.value
+        if disabled is not None:
+            columns["disabled"] = disabled
+        if password is not None:
+            columns["password_hash"] = self._passwords.hash(password)
+        return self._change(name, columns) if columns else self.get(name)
+
     def set_disabled(self, name: str, disabled: bool) -> User:
-        return self._change(name, disabled=disabled)
+        return self.change(name, disabled=disabled)
 
     def set_role(self, name: str, role: Role) -> User:
-        return self._change(name, role=role.value)
+        return self.change(name, role=role)
 
     def set_quota(self, name: str, quota: Quota) -> User:
-        for field in ("running_jobs", "instances", "wall_time_seconds"):
-            limit = getattr(quota, field)
-            if limit is not None and not 0 <= limit < 2**31:
-                raise InvalidError(f"quota {field} {limit} is not a limit: give 0 or more, or none", field=field)
-        return self._change(
-            name,
-            quota_running_jobs=quota.running_jobs,
-            quota_instances=quota.instances,
-            quota_wall_time_seconds=quota.wall_time_seconds,
-        )
+        return self.change(name, quota=quota)
 
     def set_password(self, name: str, password: str) -> User:
-        return self._change(name, password_hash=self._passwords.hash(password))
+        return self.change(name, password=password)
 
     def check_password(self, name: str, password: str) -> User:
         """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""
@@ -115,6 +125,17 @@ class Users:
             raise UnauthenticatedError(f"access key {ak!r} is not known here: it was revoked, or is of another server")
         return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
 
+    def note_ahead(self, ak: str, until: datetime) -> None:
+        """Record that requests of this access key were taken whose dates are still to come, up to `until`."""
+        with self._db.write() as connection:
+            connection.execute(update(key_table).where(key_table.c.ak == ak).values(ahead_until=until))
+
+    def ahead(self) -> dict[str, datetime]:
+        """What `note_ahead` recorded, by access key."""
+        query = select(key_table.c.ak, key_table.c.ahead_until).where(key_table.c.ahead_until.is_not(None))
+        with self._db.read() as connection:
+            return {row.ak: row.ahead_until for row in connection.execute(query)}
+
     def keys(self, user: str) -> builtins.list[AccessKey]:
         query = select(key_table).where(key_table.c.user == user).order_by(key_table.c.created_at, key_table.c.ak)
         with self._db.read() as connection:
@@ -145,6 +166,7 @@ class Users:
         row = {"id": token.id, "user": user, "name": name, "scope": scope.value, "created_at": now}
         with self._db.write() as connection:
             _get(connection, user)
+            connection.execute(delete(token_table).where(token_table.c.user == user, token_table.c.expires_at <= now))
             connection.execute(insert(token_table), row | {"expires_at": expires_at, "secret_hash": _hash(secret)})
         return token, secret
 
@@ -178,10 +200,10 @@ class Users:
             if not connection.execute(statement).rowcount:
                 raise NotFoundError(f"there is no token {token_id!r}")
 
-    def _change(self, name: str, **columns: object) -> User:
+    def _change(self, name: str, columns: dict[str, object]) -> User:
         with self._db.write() as connection:
             before = _get(connection, name)
-            connection.execute(update(user_table).where(user_table.c.name == name).values(**columns))
+            connection.execute(update(user_table).where(user_table.c.name == name).values(columns))
             after = _get(connection, name)
             if _governs(before) and not _governs(after) and not _admins(connection):
                 raise ConflictError(f"{name} is the last admin who is not disabled: make another user admin first")
@@ -226,6 +248,18 @@ def _enabled(row: Row[Any]) -> User:
 
 def _user(row: Row[Any]) -> User:
     return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled, quota=_quota(row))
+
+
+def _quota_columns(quota: Quota) -> dict[str, object]:
+    for field in ("running_jobs", "instances", "wall_time_seconds"):
+        limit = getattr(quota, field)
+        if limit is not None and not 0 <= limit < 2**31:
+            raise InvalidError(f"quota {field} {limit} is not a limit: give 0 or more, or none", field=field)
+    return {
+        "quota_running_jobs": quota.running_jobs,
+        "quota_instances": quota.instances,
+        "quota_wall_time_seconds": quota.wall_time_seconds,
+    }
 
 
 def _quota(row: Row[Any]) -> Quota:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,15 @@ def test_a_file_that_is_swapped_for_a_link_is_never_followed(results: Results, f
         done.set()
         swapping.join()
     assert seen <= {b"mine"}
+
+
+def test_what_is_not_listed_costs_one_look_however_much_there_is_of_it(results: Results) -> None:
+    folder = results.folder(JOB) / "rank-0"
+    folder.mkdir()
+    for number in range(3000):
+        os.mkfifo(folder / f"{number:04}")
+    (folder / "last").touch()
+    began = time.process_time()
+    page = results.list(JOB, "rank-0", limit=1)
+    assert [entry.path for entry in page.items] == [f"output/{JOB}/rank-0/last"]
+    assert time.process_time() - began < 1.0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.files.uploads import Uploads
-from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
+from paddlecloud.model.errors import ConflictError, FullError, InvalidError, NotFoundError
 from paddlecloud.model.tree import CHUNK_BYTES, Entry, Kind, Manifest
 from tests import trees
 
@@ -293,3 +293,25 @@ def test_a_file_may_have_more_names_than_the_disk_allows_for_one(uploads: Upload
     again = trees.manifest({"g": b"x", "h": b"x"})
     uploads.seal("ann", again)
     assert (uploads.tree("ann", again.id) / "h").read_bytes() == b"x"
+
+
+def test_what_the_records_need_of_the_disk_is_never_filled(uploads: Uploads, tmp_path: Path) -> None:
+    content = os.urandom(1000)
+    wanted = trees.manifest({"a": content})
+    full = Uploads(tmp_path / "full", spare_bytes=2**60)
+    with pytest.raises(FullError):
+        full.put_chunk("ann", trees.digest(content), content)
+    assert full.missing("ann", wanted) == [trees.digest(content)]
+
+
+def test_a_chunk_that_is_sent_once_and_named_often_does_not_fill_the_disk(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    chunk = os.urandom(CHUNK_BYTES)
+    often = Entry(path="a", kind=Kind.FILE, size=20 * CHUNK_BYTES, chunks=(trees.digest(chunk),) * 20)
+    wanted = Manifest(entries=(often,))
+    uploads = Uploads(root)
+    assert uploads.missing("ann", wanted) == [trees.digest(chunk)]
+    uploads.put_chunk("ann", trees.digest(chunk), chunk)
+    with pytest.raises(FullError):
+        Uploads(root, spare_bytes=2**60).seal("ann", wanted)
+    assert (uploads.tree("ann", uploads.seal("ann", wanted)) / "a").read_bytes() == chunk * 20

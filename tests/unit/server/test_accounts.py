@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from datetime import timedelta
 
 import pytest
 import urllib3
 
 from paddlecloud.model import signature
+from paddlecloud.model.errors import UnauthenticatedError
 from paddlecloud.model.user import Role, Scope
 from paddlecloud.server.app import utc_now
 from tests.unit.server.running import Running
@@ -125,3 +127,39 @@ def test_an_admins_weaker_token_gets_no_key_no_password_and_so_no_admin(server: 
     assert server.ask("PATCH", "/v1/users/second", {"password": "long enough"}, token=weak).status == 403
     strong = server.token("second", Scope.ADMIN)
     assert server.ask("POST", "/v1/keys", {"user": "ann"}, token=strong).json()["key"]["user"] == "ann"
+
+
+def test_of_a_change_that_is_refused_in_part_nothing_is_made(server: Running) -> None:
+    server.add_user("whole")
+    for wrong in ({"password": "x" * 2000}, {"password": "short"}, {"quota": {"running_jobs": -1}, "disabled": True}):
+        change = {"quota": {"instances": 3}, "role": "admin"} | wrong
+        assert server.ask("PATCH", "/v1/users/whole", change, token=server.root).status == 422
+        assert server.user("whole").quota.instances is None
+        assert (server.user("whole").role, server.user("whole").disabled) == (Role.USER, False)
+
+
+def test_a_token_that_has_expired_is_not_kept_for_ever(server: Running) -> None:
+    server.users.add("often", Role.USER, None, utc_now())
+    long_ago = utc_now() - timedelta(days=2)
+    server.users.add_token("often", "old", Scope.READ, long_ago + timedelta(days=1), long_ago)
+    server.users.add_token("often", "new", Scope.READ, utc_now() + timedelta(days=1), utc_now())
+    assert [token.name for token in server.users.tokens("often")] == ["new"]
+
+
+def test_a_login_for_no_time_at_all_is_refused(server: Running) -> None:
+    server.users.add("brief", Role.USER, "long enough", utc_now())
+    asked = {"name": "brief", "password": "long enough", "expires_in_seconds": 0}
+    assert server.ask("POST", "/v1/login", asked).status == 422
+
+
+def test_whoever_is_no_admin_any_more_does_not_go_on_seeing_everything(server: Running) -> None:
+    server.add_user("deputy", Role.ADMIN, Scope.ADMIN)
+    key, _ = server.users.add_key("deputy", utc_now())
+    signed = f"PC1-HMAC-SHA256 Credential={key.ak}, Signature={'0' * 64}"
+    bearer = f"Bearer {server.token('deputy', Scope.ADMIN)}"
+    for authorization in (signed, bearer):
+        server.services.accounts.recheck(authorization, Role.ADMIN)
+    server.users.set_role("deputy", Role.USER)
+    for authorization in (signed, bearer):
+        with pytest.raises(UnauthenticatedError, match="role of deputy"):
+            server.services.accounts.recheck(authorization, Role.ADMIN)

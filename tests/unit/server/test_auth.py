@@ -216,6 +216,20 @@ def test_a_date_before_the_servers_start_is_refused(users: Users, clock: Clock, 
     assert authenticator.identify("GET", "/v1/jobs", "limit=1", at_start).user.name == "ann"
 
 
+def test_a_request_dated_ahead_is_not_good_again_after_a_restart(users: Users, clock: Clock, signer: Signer) -> None:
+    sent = signer.headers(late=-timedelta(minutes=4))
+    Authenticator(users, clock).identify("GET", "/v1/jobs", "limit=1", sent)
+    clock.forward(timedelta(seconds=2))
+    restarted = Authenticator(users, clock)
+    for _ in range(9):
+        with pytest.raises(UnauthenticatedError):
+            restarted.identify("GET", "/v1/jobs", "limit=1", sent)
+        clock.forward(timedelta(minutes=1))
+    clock.now = START + timedelta(seconds=4)
+    fresh = signer.headers(late=-timedelta(minutes=4))
+    assert restarted.identify("GET", "/v1/jobs", "limit=1", fresh).user.name == "ann"
+
+
 def test_a_replay_is_refused_as_long_as_its_date_is_good(identify: Identify, signer: Signer, clock: Clock) -> None:
     sent = signer.headers(late=-timedelta(minutes=4))
     identify(sent)

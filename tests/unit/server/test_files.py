@@ -8,6 +8,7 @@ import os
 import struct
 
 import pytest
+import urllib3
 
 from tests.unit.server.running import Running
 
@@ -151,3 +152,17 @@ def test_a_raw_log_is_text_and_may_be_fetched_from_where_one_was(server: Running
 def test_a_path_that_climbs_or_names_no_file_is_refused(server: Running, job: str, path: str) -> None:
     assert server.ask("GET", f"/v1/jobs/{job}/files/{path}").status in (404, 422)
     assert server.ask("GET", f"/v1/jobs/{job}/files?prefix={path or 'x/../..'}").status in (200, 404, 422)
+
+
+def test_a_file_that_is_cut_while_it_is_sent_breaks_the_answer_and_is_no_fault_of_ours(
+    server: Running, job: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = server.results(job) / "rank-0" / "cut"
+    file.write_bytes(bytes(64 * 2**20))
+    answer = server.ask("GET", f"/v1/jobs/{job}/files/rank-0/cut", stream=True)
+    assert len(answer.read(10)) == 10
+    os.truncate(file, 2**20)
+    with pytest.raises(urllib3.exceptions.HTTPError):
+        answer.read()
+    assert server.ask("GET", "/v1/me").status == 200
+    assert "Traceback" not in caplog.text

@@ -207,3 +207,13 @@ def test_health_needs_no_identity(server: Running) -> None:
     for path in ("/healthz", "/readyz"):
         answer = urllib3.request("GET", f"{server.url}{path}")
         assert (answer.status, answer.json()["status"]) == (200, "ok")
+
+
+@pytest.mark.parametrize("begins", [b"GET /", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "])
+def test_a_head_without_end_is_cut_off(server: Running, begins: bytes) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(begins)
+        with pytest.raises(ConnectionError):
+            connection.sendall(b"a" * 2**26)
+    assert server.ask("GET", "/v1/me", headers={"X-Long": "a" * 60_000}).status == 200

@@ -16,6 +16,7 @@ LIMITS = Limits(tasks=100, wall_time_seconds=1800)
 CPUS = Offer(name="local", free_policy=False, capacity=Resources(cpus=4, memory_bytes=2**33))
 GPUS = Offer(name="gpus", free_policy=False, capacity=Resources(cpus=4, memory_bytes=2**33, gpus=2))
 FREE = replace(CPUS, name="cce", free_policy=True)
+FREE_GPUS = replace(GPUS, name="cce", free_policy=True)
 SILENT = Offer(name="slurm", free_policy=False, capacity=None)
 
 
@@ -111,17 +112,32 @@ def test_private_resources_are_refused_in_words_and_not_dropped(field: str, priv
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (spec(role(count=2)), "instance_count 2: more than one instance needs private resources"),
-        (spec(wall_time_seconds=1801), "wall_time 00:30:01: more than 00:30:00 needs private resources"),
+        (spec(role(count=2)), "instance_count 2: the free policy of cce runs one instance of a job"),
+        (spec(wall_time_seconds=1801), "wall_time 00:30:01: the free policy of cce runs a job for 00:30:00 at most"),
         (spec(job_type="cpu", cluster="cce"), "job_type cpu is not possible with cluster cce"),
         (spec(job_type="cpu"), "job_type cpu is not possible with cluster default"),
     ],
 )
 def test_the_free_policy_has_seed_002s_limits(wrong: JobSpec, says: str) -> None:
     with pytest.raises(InvalidError, match=says):
-        accept(wrong, [CPUS, FREE], Quota(), LIMITS)
+        accept(wrong, [CPUS, FREE_GPUS], Quota(), LIMITS)
     if wrong.cluster == "default":
         accept(wrong, [CPUS], Quota(), LIMITS)
+
+
+def test_a_limit_of_the_free_policy_is_told_with_a_cluster_that_has_none() -> None:
+    for wrong in (spec(role(count=2)), spec(wall_time_seconds=1801)):
+        with pytest.raises(InvalidError, match="cluster local has no such limit"):
+            accept(wrong, [FREE, CPUS], Quota(), LIMITS)
+        with pytest.raises(InvalidError, match="`paddlecloud clusters` lists those with the policy open"):
+            accept(wrong, [FREE], Quota(), LIMITS)
+
+
+@pytest.mark.parametrize("asked", [None, "cpu"])
+def test_a_cpu_job_runs_on_a_free_cluster_without_gpus_whether_it_is_asked_for_or_not(asked: str | None) -> None:
+    assert accept(spec(job_type=asked, cluster="cce"), [FREE], Quota(), LIMITS).job_type == "cpu"
+    with pytest.raises(InvalidError, match="job_type cpu is not possible"):
+        accept(spec(job_type="cpu", cluster="cce"), [replace(FREE, capacity=None)], Quota(), LIMITS)
 
 
 def test_the_free_policy_lets_pservers_stand_beside_the_one_instance_and_cpu_jobs_run_on_bcc() -> None:
@@ -147,9 +163,11 @@ def test_job_type_is_gpu_where_the_cluster_has_gpus(asked: str, offers: list[Off
 
 
 def test_a_gpu_job_where_there_are_none_is_refused() -> None:
-    for wrong in (spec(job_type="gpu"), spec(role(resources=Resources(cpus=1, gpus=1)))):
-        with pytest.raises(InvalidError, match="local has no GPUs; use job_type cpu"):
-            accept(wrong, [CPUS], Quota(), LIMITS)
+    with pytest.raises(InvalidError, match="job_type gpu: there are no GPUs in local; use job_type cpu"):
+        accept(spec(job_type="gpu"), [CPUS], Quota(), LIMITS)
+    with pytest.raises(InvalidError, match="asks for 1 GPU, and there are none in local and cce") as refused:
+        accept(spec(role(resources=Resources(cpus=1, gpus=1))), [CPUS, FREE], Quota(), LIMITS)
+    assert "job_type" not in refused.value.message
 
 
 def test_a_job_that_asks_for_gpus_is_a_gpu_job() -> None:
@@ -162,6 +180,8 @@ def test_a_job_that_no_cluster_of_its_list_could_ever_hold_is_refused_with_the_n
         accept(large, [CPUS], Quota(), LIMITS)
     accept(large, [CPUS, replace(CPUS, capacity=Resources(cpus=8, memory_bytes=2**33))], Quota(), LIMITS)
     accept(large, [CPUS, SILENT], Quota(), LIMITS)
+    with pytest.raises(InvalidError, match=r"5 pservers and 5 trainers\) can never run"):
+        accept(spec(*(replace(large.roles[0], name=name) for name in ("pserver", "trainer"))), [CPUS], Quota(), LIMITS)
     with pytest.raises(InvalidError, match="3 GPUs"):
         accept(spec(role(count=3)), [GPUS], Quota(), LIMITS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import resource
 from pathlib import Path
@@ -65,7 +64,8 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_upload_that_the_disk_has_no_room_for_is_refused_before_it_is_sent(tmp_path: Path) -> None:
-    service = transfers(tmp_path, TransferLimits(upload_bytes=50, spare_bytes=2**60))
+    uploads = Uploads(tmp_path / "files", spare_bytes=2**60)
+    service = Transfers(uploads, Results(tmp_path / "results"), TransferLimits(upload_bytes=50))
     with pytest.raises(FullError):
         service.plan("ann", trees.manifest({"a": b"x"}))
 
@@ -98,7 +98,7 @@ def test_a_page_has_a_sensible_length(service: Transfers, log: Path, limit: int)
         service.list(JOB, limit=limit)
 
 
-def test_a_file_is_read_in_pieces_with_its_digest(service: Transfers, log: Path) -> None:
+def test_a_file_is_read_in_pieces(service: Transfers, log: Path) -> None:
     content = os.urandom(3 * 1024 * 1024 + 7)
     log.write_bytes(content)
     opened = service.open(JOB, f"output/{JOB}/log/{TASK}.log")
@@ -107,7 +107,6 @@ def test_a_file_is_read_in_pieces_with_its_digest(service: Transfers, log: Path)
             growing.write(b"more")
         assert b"".join(opened.pieces()) == content
         assert b"".join(opened.pieces(5, 10)) == content[5:10]
-        assert service.digest(opened) == hashlib.sha256(content).digest()
     assert opened.etag == f'"{len(content)}-{opened.etag.strip(chr(34)).split("-")[1]}"'
     again = service.open(JOB, f"log/{TASK}.log")
     again.file.close()
@@ -157,6 +156,6 @@ def test_a_log_of_a_gigabyte_is_tailed_and_read_in_little_memory(service: Transf
         file.write(b"\nlast\n")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert service.read_log(JOB, TASK, service.tail_log(JOB, TASK, 1), 100) == b"last\n"
-    assert service.tail_log(JOB, TASK, 5) == 0
+    assert service.tail_log(JOB, TASK, 5) == log.stat().st_size - 64 * 1024 * 1024
     assert len(service.read_log(JOB, TASK, 2**29, 2**30)) <= 2**20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024

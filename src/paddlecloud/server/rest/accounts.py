@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from paddlecloud.model import wire
 from paddlecloud.model.user import AccessKey, Token, User
@@ -17,7 +17,7 @@ from paddlecloud.model.views import (
     UserChange,
     UserRequest,
 )
-from paddlecloud.server.caller import JSON_BYTES, Admin, Called, Caller, JsonBody, known_parameters, read_body
+from paddlecloud.server.caller import JSON_BYTES, Admin, Called, Caller, JsonBody, Sender, known_parameters, read_body
 from paddlecloud.server.openapi import says
 from paddlecloud.server.rest.answers import answer, done
 
@@ -31,7 +31,7 @@ async def login(request: Request, called: Called) -> Response:
     """A token for a name and a password."""
     body = await read_body(request, JSON_BYTES)
     asked = wire.decode(LoginRequest, body)
-    return answer(await run_in_threadpool(called.accounts.login, asked))
+    return answer(await to_thread.run_sync(called.accounts.login, asked, limiter=called.logins))
 
 
 @router.get("/me", openapi_extra=says(User))
@@ -59,7 +59,7 @@ def get_user(name: str, caller: Caller, called: Called) -> Response:
 
 
 @router.patch("/users/{name}", openapi_extra=says(User, body=UserChange, errors=(404, 409, 413)))
-def change_user(name: str, caller: Caller, called: Called, body: JsonBody) -> Response:
+def change_user(name: str, caller: Sender, called: Called, body: JsonBody) -> Response:
     """Change a user: their own password anyone may, the rest is for admins."""
     return answer(called.accounts.change(caller, name, wire.decode(UserChange, body)))
 
@@ -71,7 +71,7 @@ def list_keys(caller: Caller, called: Called, user: str | None = None) -> Respon
 
 
 @router.post("/keys", status_code=201, openapi_extra=says(NewKey, status=201, body=KeyRequest, errors=(404, 413)))
-def add_key(caller: Caller, called: Called, body: JsonBody) -> Response:
+def add_key(caller: Sender, called: Called, body: JsonBody) -> Response:
     """A new access key; one for another user is for admins."""
     return answer(called.accounts.add_key(caller, wire.decode(KeyRequest, body)), 201)
 
@@ -90,7 +90,7 @@ def list_tokens(caller: Caller, called: Called) -> Response:
 
 
 @router.post("/tokens", status_code=201, openapi_extra=says(NewToken, status=201, body=TokenRequest, errors=(413,)))
-def add_token(caller: Caller, called: Called, body: JsonBody) -> Response:
+def add_token(caller: Sender, called: Called, body: JsonBody) -> Response:
     """A new token, no stronger than what the caller came with."""
     return answer(called.accounts.add_token(caller, wire.decode(TokenRequest, body)), 201)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 
 from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from paddlecloud.model import wire
 from paddlecloud.model.errors import UnauthenticatedError
@@ -24,11 +26,21 @@ def done() -> Response:
     return Response(status_code=204)
 
 
-def stream(pieces: AsyncIterator[bytes], recheck: Callable[[], None]) -> Response:
-    """A stream that ends when `recheck` says that its reader is not welcome any more."""
-    # nginx holds a stream back unless it is told not to.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_while_welcome(pieces, recheck), headers=headers, media_type=streams.MEDIA_TYPE)
+def stream(pieces: AsyncIterator[bytes], recheck: Callable[[], None], seat: AbstractContextManager[None]) -> Response:
+    """A stream that keeps its `seat` and ends when `recheck` says that its reader is not welcome any more."""
+    return _Stream(_while_welcome(pieces, recheck), seat)
+
+
+class _Stream(StreamingResponse):
+    def __init__(self, pieces: AsyncIterator[bytes], seat: AbstractContextManager[None]) -> None:
+        # nginx holds a stream back unless it is told not to.
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(pieces, headers=headers, media_type=streams.MEDIA_TYPE)
+        self._seat = seat
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._seat:
+            await super().__call__(scope, receive, send)
 
 
 async def _while_welcome(pieces: AsyncIterator[bytes], recheck: Callable[[], None]) -> AsyncIterator[bytes]:

@@ -10,10 +10,10 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from paddlecloud.model import wire
 from paddlecloud.model.tree import Manifest
 from paddlecloud.model.views import FilePage, UploadPlan
-from paddlecloud.server.caller import Called, Caller, ChunkBody, ManifestBody, PackBody, known_parameters
+from paddlecloud.server.caller import Called, Caller, ChunkBody, ManifestBody, PackBody, Sender, known_parameters
 from paddlecloud.server.openapi import BYTES, TEXT, says
 from paddlecloud.server.rest.answers import answer, done
-from paddlecloud.server.rest.ranges import send
+from paddlecloud.server.rest.ranges import Digest, send
 
 
 class _AnyPath(PathConvertor):
@@ -30,8 +30,9 @@ router = APIRouter(
 
 
 @router.post("/trees", openapi_extra=says(UploadPlan, body=Manifest, errors=(413, 507)))
-def plan_upload(caller: Caller, called: Called, body: ManifestBody) -> Response:
+def plan_upload(caller: Sender, called: Called, body: ManifestBody) -> Response:
     """What is missing of a folder; with nothing missing it is laid out and a job may name it."""
+    called.transfers.check_length(body)
     return answer(called.transfers.plan(caller.user.name, wire.decode(Manifest, body)))
 
 
@@ -40,7 +41,7 @@ def plan_upload(caller: Caller, called: Called, body: ManifestBody) -> Response:
     status_code=204,
     openapi_extra=says(status=204, body=bytes, body_media=BYTES, errors=(413, 507)),
 )
-def put_chunk(sha256: str, caller: Caller, called: Called, body: ChunkBody) -> Response:
+def put_chunk(sha256: str, caller: Sender, called: Called, body: ChunkBody) -> Response:
     """One piece of a file, named by its SHA-256."""
     called.transfers.put(caller.user.name, sha256, body)
     return done()
@@ -49,7 +50,7 @@ def put_chunk(sha256: str, caller: Caller, called: Called, body: ChunkBody) -> R
 @router.post(
     "/chunks", status_code=204, openapi_extra=says(status=204, body=bytes, body_media=BYTES, errors=(413, 507))
 )
-def put_chunks(caller: Caller, called: Called, body: PackBody) -> Response:
+def put_chunks(caller: Sender, called: Called, body: PackBody) -> Response:
     """Many small pieces: for each 32 bytes of SHA-256, 4 bytes of length (big-endian), and its bytes."""
     called.transfers.put_pack(caller.user.name, body)
     return done()
@@ -73,11 +74,12 @@ def list_files(
 def get_file(job_id: str, path: str, request: Request, caller: Caller, called: Called) -> Response:
     """One file of a job's results; takes Range, If-Match, If-None-Match, If-Range and Want-Repr-Digest."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    return send(request, called.transfers.open(job.id, path), called.transfers.digest)
+    return send(request, called.transfers.open(job.id, path), Digest(called.shares, caller.user.name))
 
 
 @router.get("/jobs/{job_id}/tasks/{task}/log", openapi_extra=says(str, media=TEXT, errors=(404, 412, 416)))
 def get_log(job_id: str, task: str, request: Request, caller: Caller, called: Called) -> Response:
     """A task's log as it is now; takes the same headers as a file."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    return send(request, called.transfers.open_log(job.id, task), called.transfers.digest, media="text/plain")
+    digest = Digest(called.shares, caller.user.name)
+    return send(request, called.transfers.open_log(job.id, task), digest, media="text/plain")

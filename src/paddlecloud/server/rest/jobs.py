@@ -13,8 +13,8 @@ from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.units import parse_duration
-from paddlecloud.model.views import JobDetail, JobPage
-from paddlecloud.server.caller import Called, Caller, JsonBody, Recheck, known_parameters
+from paddlecloud.model.views import Acceptance, JobDetail, JobPage
+from paddlecloud.server.caller import Called, Caller, JsonBody, Recheck, Sender, known_parameters
 from paddlecloud.server.openapi import EVENTS, says
 from paddlecloud.server.rest.answers import answer, stream
 
@@ -30,7 +30,7 @@ Follow = Annotated[bool, Query(description="Go on as it happens; else end when a
 
 @router.post("/jobs", status_code=201, openapi_extra=says(Job, status=201, body=JobSpec, errors=(409, 413, 507)))
 def submit(
-    caller: Caller,
+    caller: Sender,
     called: Called,
     body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="The same key and body make the same job.")] = None,
@@ -38,6 +38,13 @@ def submit(
     """Submit a job."""
     spec = wire.decode(JobSpec, body)
     return answer(called.jobs.submit(caller.user, spec, idempotency_key=idempotency_key), 201)
+
+
+@router.post("/jobs/check", openapi_extra=says(Acceptance, body=JobSpec, errors=(413,)))
+def check(caller: Caller, called: Called, body: JsonBody) -> Response:
+    """Say whether a job would be taken, before its folder is sent; nothing is recorded."""
+    spec = called.jobs.check(caller.user, wire.decode(JobSpec, body))
+    return answer(Acceptance(spec=spec, upload_limit_bytes=called.transfers.upload_limit_bytes))
 
 
 @router.get("/jobs", openapi_extra=says(JobPage))
@@ -94,7 +101,8 @@ def job_events(
 ) -> Response:
     """A job's changes of state (event `moved`, data Moved) until it has ended."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    return stream(called.streams.job_events(job.id, after=_event(last_event_id) or 0, follow=follow), recheck)
+    pieces = called.streams.job_events(job.id, after=_event(last_event_id) or 0, follow=follow)
+    return stream(pieces, recheck, called.shares.stream(caller.user.name))
 
 
 @router.get("/events", openapi_extra=says(str, media=EVENTS))
@@ -112,7 +120,8 @@ def events(
     after = _event(last_event_id)
     if after is None:
         after = called.records.last_event() if follow else 0
-    return stream(called.streams.events(None if every else caller.user.name, after=after, follow=follow), recheck)
+    pieces = called.streams.events(None if every else caller.user.name, after=after, follow=follow)
+    return stream(pieces, recheck, called.shares.stream(caller.user.name))
 
 
 @router.get("/jobs/{job_id}/logs", openapi_extra=says(str, media=EVENTS, errors=(404,)))
@@ -131,7 +140,8 @@ def logs(
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     moment = _moment(since, called.clock())
     offsets = called.streams.log_offsets(job, task=task, tail=tail, since=moment, seen=last_event_id)
-    return stream(called.streams.logs(job, offsets, follow=follow), recheck)
+    pieces = called.streams.logs(job, offsets, follow=follow)
+    return stream(pieces, recheck, called.shares.stream(caller.user.name))
 
 
 def _states(text: str | None) -> list[JobState] | None:

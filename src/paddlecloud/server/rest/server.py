@@ -29,7 +29,11 @@ def readyz(request: Request, called: Called) -> Response:
 @router.get("/v1/openapi.json", openapi_extra=says(public=True))
 async def openapi(request: Request) -> Response:
     """This description."""
-    return Response(wire.encode(document(request.app)), media_type="application/json")
+    state = request.app.state
+    if not hasattr(state, "document"):
+        # Once: anybody may ask for it, and it takes long to make.
+        state.document = wire.encode(document(request.app))
+    return Response(state.document, media_type="application/json")
 
 
 @router.get("/v1/clusters", openapi_extra=says(list[Cluster]))

@@ -1,0 +1,82 @@
+"""Every route there is, asked by everyone who might: strangers, weak tokens, and those who may not any more."""
+
+from __future__ import annotations
+
+import pytest
+import urllib3
+from fastapi.routing import APIRoute
+
+from paddlecloud.model.user import Role, Scope
+from paddlecloud.server.rest import ROUTERS
+from tests.unit.server.running import Running
+
+PUBLIC = {"/healthz", "/readyz", "/v1/openapi.json", "/v1/login"}
+ADMINS = {("GET", "/v1/users"), ("POST", "/v1/users")}
+ROUTES = sorted(
+    (method, route.path)
+    for router in ROUTERS
+    for route in router.routes
+    if isinstance(route, APIRoute) and route.path not in PUBLIC
+    for method in route.methods or ()
+)
+
+
+def filled(path: str, job: str) -> str:
+    parts = {"job_id": job, "name": "bob", "task": "trainer-0", "path:any_path": "log/trainer-0.log", "ak": "a" * 32}
+    for name, value in (parts | {"token_id": "token-1", "sha256": "0" * 64}).items():
+        path = path.replace(f"{{{name}}}", value)
+    assert "{" not in path
+    return path + ("?follow=0" if path.endswith(("/events", "/logs")) else "")
+
+
+@pytest.fixture(scope="module")
+def bobs_job(server: Running) -> str:
+    job = server.run(token=server.bob)
+    server.say(job, "trainer-0", b"bob's secret\n")
+    return job
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_a_stranger_is_refused_everywhere(server: Running, bobs_job: str, method: str, path: str) -> None:
+    url = server.url + filled(path, bobs_job)
+    for headers in ({}, {"Authorization": "Bearer pct_x"}, {"Authorization": "Bearer"}):
+        assert urllib3.request(method, url, headers=headers, body=b"{}").status == 401
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_a_read_token_changes_nothing_and_another_users_things_are_not_there(
+    server: Running, bobs_job: str, method: str, path: str
+) -> None:
+    url = filled(path, bobs_job)
+    if method != "GET":
+        answer = server.ask(method, url, b"{}", token=server.token("bob", Scope.READ))
+        assert (answer.status, answer.json()["code"]) == (403, "forbidden"), url
+        assert "scope read" in answer.json()["detail"]
+    answer = server.ask(method, url, b"{}", token=server.ann)
+    assert b"secret" not in answer.data
+    if "{job_id}" in path:
+        assert answer.status == 404, answer.data
+    if "{name}" in path or (method, path) in ADMINS:
+        assert answer.status == 403, answer.data
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(ADMINS))
+def test_what_is_for_admins_takes_both_the_role_and_the_scope(server: Running, method: str, path: str) -> None:
+    weak = server.token("root-of-all", Scope.WRITE)
+    strong_of_a_user = server.token("bob", Scope.ADMIN)
+    for token in (weak, strong_of_a_user, server.token("root-of-all", Scope.READ)):
+        assert server.ask(method, path, {"name": "x"}, token=token).status == 403
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_a_disabled_admin_and_a_revoked_token_are_refused_everywhere(
+    server: Running, bobs_job: str, method: str, path: str
+) -> None:
+    url = filled(path, bobs_job)
+    if "gone" not in {user.name for user in server.users.list()}:
+        server.add_user("gone", Role.ADMIN, Scope.ADMIN)
+        server.users.set_disabled("gone", True)
+    assert server.ask(method, url, b"{}", token=server.token("gone", Scope.ADMIN)).status == 401
+    revoked = server.token("bob", Scope.ADMIN)
+    server.users.revoke_token(server.users.token(revoked, server.services.clock())[1].id, "bob")
+    assert server.ask(method, url, b"{}", token=revoked).status == 401
