@@ -152,7 +152,7 @@ _ENDS_EARLY: Literal["function"] = "function"
 
 Called = Annotated[Services, Depends(services)]
 Caller = Annotated[Identity, Depends(take_turn, scope=_ENDS_EARLY)]
-Sender = Annotated[Identity, Depends(identify)]  # of a body, which has its turn when it has come
+Sender = Annotated[Identity, Depends(identify)]  # of a body, which has its turn when it has come: never take two
 Recheck = Annotated[Callable[[], None], Depends(recheck)]
 Admin = Annotated[Identity, Depends(identify_admin)]
 JsonBody = Annotated[bytes, Depends(_signed(JSON_BYTES), scope=_ENDS_EARLY)]

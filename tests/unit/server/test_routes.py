@@ -7,6 +7,7 @@ import urllib3
 from fastapi.routing import APIRoute
 
 from paddlecloud.model.user import Role, Scope
+from paddlecloud.server.caller import take_turn
 from paddlecloud.server.rest import ROUTERS
 from tests.unit.server.running import Running
 
@@ -19,6 +20,16 @@ ROUTES = sorted(
     if isinstance(route, APIRoute) and route.path not in PUBLIC
     for method in route.methods or ()
 )
+
+
+def test_no_route_takes_two_turns_for_one_request() -> None:
+    """Whoever holds one and waits for another would wait for ever once all are held so."""
+    for router in ROUTERS:
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                needed = [dependency.call for dependency in route.dependant.dependencies]
+                readers = [call for call in needed if "_signed" in getattr(call, "__qualname__", "")]
+                assert not readers or take_turn not in needed, f"{route.path}: Sender goes with a body, not Caller"
 
 
 def filled(path: str, job: str) -> str:

@@ -41,7 +41,7 @@ def submit(
 
 
 @router.post("/jobs/check", openapi_extra=says(Acceptance, body=JobSpec, errors=(413,)))
-def check(caller: Caller, called: Called, body: JsonBody) -> Response:
+def check(caller: Sender, called: Called, body: JsonBody) -> Response:
     """Say whether a job would be taken, before its folder is sent; nothing is recorded."""
     spec = called.jobs.check(caller.user, wire.decode(JobSpec, body))
     return answer(Acceptance(spec=spec, upload_limit_bytes=called.transfers.upload_limit_bytes))
