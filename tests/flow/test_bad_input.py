@@ -357,9 +357,9 @@ def test_a_full_disk_is_an_error_and_nothing_half_done(tmp_path: Path) -> None:
     small = tmp_path / "data"
     small.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m,mode=700", "tmpfs", str(small)], check=True)
+    (tmp_path / "lab").mkdir()
+    lab = Lab(tmp_path / "lab")
     try:
-        (tmp_path / "lab").mkdir()
-        lab = Lab(tmp_path / "lab")
         lab.data = small
         lab.env["PADDLECLOUD_DATA"] = str(small)
         lab.folder()
@@ -371,6 +371,6 @@ def test_a_full_disk_is_an_error_and_nothing_half_done(tmp_path: Path) -> None:
         (lab.work / "job" / "big").unlink()
         job = lab.submit("true")
         lab.ends(job, "success")
-        lab.close()
     finally:
+        lab.close()
         subprocess.run(["umount", "-l", str(small)], check=True)

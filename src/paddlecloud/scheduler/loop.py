@@ -13,6 +13,7 @@ from paddlecloud.scheduler.round import Round
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.5
+_IDLE_SECONDS = 10.0
 _AFTER_FAULT_SECONDS = 2.0
 
 
@@ -61,4 +62,4 @@ class Loop:
                 log.exception("a round failed; the next one follows in %g s", _AFTER_FAULT_SECONDS)
                 self._last_fault = str(error)
                 self._stopping.wait(_AFTER_FAULT_SECONDS)
-            self._woken.wait(_PAUSE_SECONDS)
+            self._woken.wait(_IDLE_SECONDS if self._round.idle else _PAUSE_SECONDS)

@@ -73,6 +73,7 @@ class Round:
         self._folders = folders
         self._limits = limits
         self._recorded: dict[str, Report] = {}
+        self.idle = False  # at the last look no job was live
         self._paused: dict[str, datetime] = {}  # by job id: not placed again before
 
     def run(self, now: datetime) -> bool:
@@ -90,6 +91,7 @@ class Round:
 
     def _look(self, now: datetime) -> _Look:
         live = self._jobs.live()
+        self.idle = not live
         capacities: dict[str, Resources | None] = {}
         reports: dict[str, Report] = {}
         for name, backend in self._clusters.items():
