@@ -107,6 +107,18 @@ def test_a_new_password_takes_the_place_of_the_old(users: Users, ann: str) -> No
         users.check_password(ann, "right horse")
 
 
+def test_a_new_password_ends_every_token_of_its_user_alone(users: Users, ann: str) -> None:
+    users.add("bob", Role.USER, None, NOW)
+    _, mine = users.add_token(ann, "laptop", Scope.WRITE, None, NOW)
+    _, theirs = users.add_token("bob", "laptop", Scope.WRITE, None, NOW)
+    users.check_password(ann, "right horse")
+    assert users.token(mine, NOW)[0].name == ann
+    users.set_password(ann, "new horse")
+    with pytest.raises(UnauthenticatedError):
+        users.token(mine, NOW)
+    assert users.token(theirs, NOW)[0].name == "bob"
+
+
 @pytest.mark.parametrize("password", ["", "x" * 1025, "\ud800"])
 def test_a_password_that_is_none_is_refused(users: Users, ann: str, password: str) -> None:
     with pytest.raises(InvalidError) as refused:

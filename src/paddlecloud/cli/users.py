@@ -126,7 +126,7 @@ def _user_passwd(args: Namespace) -> None:
     with connect() as client:
         name = args.name or client.accounts.me().name
         client.accounts.change_user(name, password=new_password(name))
-    shell.talk(f"the password of {name} is set")
+    shell.talk(f"the password of {name} is set; tokens from before are void, so log in again: paddlecloud login")
 
 
 def _user_quota_setup(parser: Parser) -> None:

@@ -91,6 +91,7 @@ class Users:
         return self.change(name, quota=quota)
 
     def set_password(self, name: str, password: str) -> User:
+        """A new password; whoever came in by a token, perhaps with the old one, has to come in again."""
         return self.change(name, password=password)
 
     def check_password(self, name: str, password: str) -> User:
@@ -101,7 +102,8 @@ class Users:
             raise UnauthenticatedError("wrong user name or password")
         user = _enabled(row)
         if self._passwords.outdated(row.password_hash):
-            self.set_password(name, password)
+            with self._db.write() as connection:
+                _set(connection, name, {"password_hash": self._passwords.hash(password)})
         return user
 
     def add_key(self, user: str, now: datetime) -> tuple[AccessKey, str]:
@@ -203,7 +205,9 @@ class Users:
     def _change(self, name: str, columns: dict[str, object]) -> User:
         with self._db.write() as connection:
             before = _get(connection, name)
-            connection.execute(update(user_table).where(user_table.c.name == name).values(columns))
+            _set(connection, name, columns)
+            if "password_hash" in columns:
+                connection.execute(delete(token_table).where(token_table.c.user == name))
             after = _get(connection, name)
             if _governs(before) and not _governs(after) and not _admins(connection):
                 raise ConflictError(f"{name} is the last admin who is not disabled: make another user admin first")
@@ -215,6 +219,10 @@ class Users:
             row = connection.execute(select(key_table.c.ak, key_table.c.sk_encrypted).limit(1)).one_or_none()
         if row is not None:
             self._cipher.decrypt(row.sk_encrypted, bound_to=row.ak)
+
+
+def _set(connection: Connection, name: str, columns: dict[str, object]) -> None:
+    connection.execute(update(user_table).where(user_table.c.name == name).values(columns))
 
 
 def _get(connection: Connection, name: str) -> User:

@@ -49,13 +49,15 @@ def test_a_user_may_not_see_or_change_others(server: Running) -> None:
 
 
 def test_a_user_changes_their_own_password_and_nothing_else_of_theirs(server: Running) -> None:
-    assert server.ask("PATCH", "/v1/users/ann", {"password": "a new password"}).status == 200
-    assert server.ask("POST", "/v1/login", {"name": "ann", "password": "a new password"}).status == 200
+    token = server.add_user("gina")
     changes: list[dict[str, object]] = [{"role": "admin"}, {"disabled": False}, {"quota": {}}]
     for change in changes:
-        assert server.ask("PATCH", "/v1/users/ann", change).status == 403
-    short = server.ask("PATCH", "/v1/users/ann", {"password": "short"})
+        assert server.ask("PATCH", "/v1/users/gina", change, token=token).status == 403
+    short = server.ask("PATCH", "/v1/users/gina", {"password": "short"}, token=token)
     assert (short.status, short.json()["field"]) == (422, "password")
+    assert server.ask("PATCH", "/v1/users/gina", {"password": "a new password"}, token=token).status == 200
+    assert server.ask("GET", "/v1/me", token=token).status == 401
+    assert server.ask("POST", "/v1/login", {"name": "gina", "password": "a new password"}).status == 200
 
 
 def test_an_admin_changes_role_quota_and_whether_a_user_may_come_in(server: Running) -> None:
