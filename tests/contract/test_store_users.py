@@ -53,10 +53,10 @@ def test_a_name_that_is_taken_is_a_conflict(users: Users, ann: str) -> None:
 def test_nothing_can_be_done_to_a_user_who_does_not_exist(users: Users) -> None:
     for act in (
         lambda: users.get("eve"),
-        lambda: users.set_disabled("eve", True),
-        lambda: users.set_role("eve", Role.ADMIN),
-        lambda: users.set_password("eve", "x"),
-        lambda: users.set_quota("eve", Quota()),
+        lambda: users.change("eve", disabled=True),
+        lambda: users.change("eve", role=Role.ADMIN),
+        lambda: users.change("eve", password="x"),
+        lambda: users.change("eve", quota=Quota()),
         lambda: users.add_key("eve", NOW),
         lambda: users.add_token("eve", "t", Scope.READ, None, NOW),
     ):
@@ -67,17 +67,17 @@ def test_nothing_can_be_done_to_a_user_who_does_not_exist(users: Users) -> None:
 def test_quotas_are_set_as_a_whole_and_listed_for_the_scheduler(users: Users, ann: str) -> None:
     assert users.quotas() == {}
     quota = Quota(running_jobs=2, wall_time_seconds=0)
-    assert users.set_quota(ann, quota).quota == quota
+    assert users.change(ann, quota=quota).quota == quota
     assert users.get(ann).quota == quota
     assert users.quotas() == {ann: quota}
-    users.set_quota(ann, Quota(instances=4))
+    users.change(ann, quota=Quota(instances=4))
     assert users.quotas() == {ann: Quota(instances=4)}
 
 
 @pytest.mark.parametrize("limit", [-1, 2**31])
 def test_a_quota_that_is_no_limit_is_refused(users: Users, ann: str, limit: int) -> None:
     with pytest.raises(InvalidError) as refused:
-        users.set_quota(ann, Quota(instances=limit))
+        users.change(ann, quota=Quota(instances=limit))
     assert refused.value.field == "instances"
 
 
@@ -101,7 +101,7 @@ def test_a_password_identifies_its_user_alone(users: Users, ann: str) -> None:
 
 
 def test_a_new_password_takes_the_place_of_the_old(users: Users, ann: str) -> None:
-    users.set_password(ann, "密码\0")
+    users.change(ann, password="密码\0")
     assert users.check_password(ann, "密码\0").name == ann
     with pytest.raises(UnauthenticatedError):
         users.check_password(ann, "right horse")
@@ -113,7 +113,7 @@ def test_a_new_password_ends_every_token_of_its_user_alone(users: Users, ann: st
     _, theirs = users.add_token("bob", "laptop", Scope.WRITE, None, NOW)
     users.check_password(ann, "right horse")
     assert users.token(mine, NOW)[0].name == ann
-    users.set_password(ann, "new horse")
+    users.change(ann, password="new horse")
     with pytest.raises(UnauthenticatedError):
         users.token(mine, NOW)
     assert users.token(theirs, NOW)[0].name == "bob"
@@ -122,7 +122,7 @@ def test_a_new_password_ends_every_token_of_its_user_alone(users: Users, ann: st
 @pytest.mark.parametrize("password", ["", "x" * 1025, "\ud800"])
 def test_a_password_that_is_none_is_refused(users: Users, ann: str, password: str) -> None:
     with pytest.raises(InvalidError) as refused:
-        users.set_password(ann, password)
+        users.change(ann, password=password)
     assert refused.value.field == "password"
     assert users.check_password(ann, "right horse").name == ann
 
@@ -233,13 +233,13 @@ def test_a_disabled_user_is_refused_by_password_key_and_token_until_enabled(user
         lambda: users.key_secret(key.ak),
         lambda: users.token(secret, NOW),
     )
-    assert users.set_disabled(ann, True).disabled
+    assert users.change(ann, disabled=True).disabled
     for way in ways:
         with pytest.raises(UnauthenticatedError, match="ann is disabled"):
             way()
     with pytest.raises(UnauthenticatedError, match="wrong user name or password"):
         users.check_password(ann, "wrong")
-    users.set_disabled(ann, False)
+    users.change(ann, disabled=False)
     for way in ways:
         way()
 
@@ -247,15 +247,15 @@ def test_a_disabled_user_is_refused_by_password_key_and_token_until_enabled(user
 def test_the_last_admin_can_be_neither_disabled_nor_demoted(users: Users) -> None:
     users.add("root", Role.ADMIN, None, NOW)
     with pytest.raises(ConflictError, match="last admin"):
-        users.set_disabled("root", True)
+        users.change("root", disabled=True)
     with pytest.raises(ConflictError, match="last admin"):
-        users.set_role("root", Role.USER)
+        users.change("root", role=Role.USER)
     assert users.get("root").role is Role.ADMIN
     users.add("ann", Role.USER, None, NOW)
-    users.set_role("ann", Role.ADMIN)
-    users.set_disabled("root", True)
+    users.change("ann", role=Role.ADMIN)
+    users.change("root", disabled=True)
     with pytest.raises(ConflictError, match="last admin"):
-        users.set_disabled("ann", True)
+        users.change("ann", disabled=True)
 
 
 def test_no_secret_is_stored_as_it_is(users: Users, database: Database, ann: str) -> None:

@@ -71,7 +71,10 @@ class Users:
         password: str | None = None,
         disabled: bool | None = None,
     ) -> User:
-        """Change what is given, all of it or, where something of it is refused, nothing."""
+        """Change what is given, all of it or, where something of it is refused, nothing.
+
+        With a new password, whoever came in by a token, perhaps with the old one, has to come in again.
+        """
         columns: dict[str, object] = {} if quota is None else _quota_columns(quota)
         if role is not None:
             columns["role"] = role.value
@@ -80,19 +83,6 @@ class Users:
         if password is not None:
             columns["password_hash"] = self._passwords.hash(password)
         return self._change(name, columns) if columns else self.get(name)
-
-    def set_disabled(self, name: str, disabled: bool) -> User:
-        return self.change(name, disabled=disabled)
-
-    def set_role(self, name: str, role: Role) -> User:
-        return self.change(name, role=role)
-
-    def set_quota(self, name: str, quota: Quota) -> User:
-        return self.change(name, quota=quota)
-
-    def set_password(self, name: str, password: str) -> User:
-        """A new password; whoever came in by a token, perhaps with the old one, has to come in again."""
-        return self.change(name, password=password)
 
     def check_password(self, name: str, password: str) -> User:
         """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""

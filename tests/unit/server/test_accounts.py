@@ -29,7 +29,7 @@ def test_an_admin_adds_a_user_who_logs_in_and_is_known(server: Running) -> None:
     unknown = server.ask("POST", "/v1/login", {**login, "name": "nobody"})
     assert (wrong.status, unknown.status) == (401, 401)
     assert wrong.json()["detail"] == unknown.json()["detail"]
-    server.users.set_disabled("carol@example.com", True)
+    server.users.change("carol@example.com", disabled=True)
     assert server.ask("POST", "/v1/login", login).status == 401
 
 
@@ -161,7 +161,7 @@ def test_whoever_is_no_admin_any_more_does_not_go_on_seeing_everything(server: R
     bearer = f"Bearer {server.token('deputy', Scope.ADMIN)}"
     for authorization in (signed, bearer):
         server.services.accounts.recheck(authorization, Role.ADMIN)
-    server.users.set_role("deputy", Role.USER)
+    server.users.change("deputy", role=Role.USER)
     for authorization in (signed, bearer):
         with pytest.raises(UnauthenticatedError, match="role of deputy"):
             server.services.accounts.recheck(authorization, Role.ADMIN)

@@ -177,7 +177,7 @@ def test_a_revoked_access_key_is_refused_from_the_next_request_on(
 
 def test_a_disabled_user_is_refused_by_key_and_token(identify: Identify, signer: Signer, users: Users) -> None:
     _, secret = users.add_token("ann", "laptop", Scope.READ, None, START)
-    users.set_disabled("ann", True)
+    users.change("ann", disabled=True)
     for headers in (signer.headers(), {"Authorization": f"Bearer {secret}"}):
         with pytest.raises(UnauthenticatedError, match="ann is disabled"):
             identify(headers)

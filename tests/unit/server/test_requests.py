@@ -191,9 +191,9 @@ def test_a_request_leaves_one_line_with_its_user_and_no_secret(
 def test_a_revoked_token_a_disabled_user_and_a_strange_scheme_are_refused_at_once(server: Running) -> None:
     token = server.add_user("gone", scope=TokenScope.READ)
     assert server.ask("GET", "/v1/me", token=token).status == 200
-    server.users.set_disabled("gone", True)
+    server.users.change("gone", disabled=True)
     assert server.ask("GET", "/v1/me", token=token).status == 401
-    server.users.set_disabled("gone", False)
+    server.users.change("gone", disabled=False)
     server.users.revoke_token(server.users.tokens("gone")[0].id, "gone")
     answer = server.ask("GET", "/v1/me", token=token)
     assert answer.status == 401

@@ -86,7 +86,7 @@ def test_a_disabled_admin_and_a_revoked_token_are_refused_everywhere(
     url = filled(path, bobs_job)
     if "gone" not in {user.name for user in server.users.list()}:
         server.add_user("gone", Role.ADMIN, Scope.ADMIN)
-        server.users.set_disabled("gone", True)
+        server.users.change("gone", disabled=True)
     assert server.ask(method, url, b"{}", token=server.token("gone", Scope.ADMIN)).status == 401
     revoked = server.token("bob", Scope.ADMIN)
     server.users.revoke_token(server.users.token(revoked, server.services.clock())[1].id, "bob")
