@@ -63,7 +63,8 @@ def serve(settings: Settings, *, embedded: bool = False) -> None:
     configure_logging(settings.server.log_level)
     with ExitStack() as stack:
         folder = stack.enter_context(hold(settings.server.data))
-        listening = stack.enter_context(listen(settings.server, embedded=embedded))
+        listening = stack.enter_context(listen(settings.server, embedded=embedded, again=folder.last_port))
+        folder.remember_port(listening.getsockname()[1])
         started_at = utc_now()
         app = create(settings, utc_now, operator=embedded)
         url = address(listening)

@@ -64,6 +64,16 @@ class DataFolder:
     def lock(self) -> Path:
         return self.root / "lock"
 
+    @property
+    def last_port(self) -> int:
+        """The port that the server had the last time; 0 where that is not known."""
+        found = read_private(self.root / "port.json").get("port")
+        return found if isinstance(found, int) and 0 < found < 2**16 else 0
+
+    def remember_port(self, port: int) -> None:
+        if port != self.last_port:
+            write_private(self.root / "port.json", {"port": port})
+
 
 @contextmanager
 def hold(root: Path) -> Iterator[DataFolder]:

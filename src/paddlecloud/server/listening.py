@@ -104,14 +104,18 @@ class Connection(HttpToolsProtocol):
 
 
 @contextlib.contextmanager
-def listen(server: ServerSettings, *, embedded: bool) -> Iterator[socket.socket]:
-    """The socket to serve from. It listens before anything else is done, so that a taken port changes nothing."""
+def listen(server: ServerSettings, *, embedded: bool, again: int = 0) -> Iterator[socket.socket]:
+    """The socket to serve from. It listens before anything else is done, so that a taken port changes nothing.
+
+    An embedded server whose usual port is taken listens at the port that it had the last time, `again`, or at any:
+    who follows a log goes on at the address that they know.
+    """
     try:
         listening = _listen(server.host, server.port)
     except OSError as error:
         if not (embedded and server.port == DEFAULT_PORT and error.errno == errno.EADDRINUSE):
             raise _cannot_listen(server, error) from None
-        listening = _listen(server.host, 0)
+        listening = _listen_anywhere(server.host, again)
     with listening:
         yield listening
 
@@ -130,6 +134,13 @@ def quiet_signals() -> Iterator[None]:
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+def _listen_anywhere(host: str, preferred: int) -> socket.socket:
+    try:
+        return _listen(host, preferred)
+    except OSError:
+        return _listen(host, 0)
 
 
 def _listen(host: str, port: int) -> socket.socket:

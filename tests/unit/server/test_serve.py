@@ -19,6 +19,7 @@ import urllib3
 import paddlecloud
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.server.config import DEFAULT_PORT, ServerSettings
+from paddlecloud.server.datadir import hold
 from paddlecloud.server.listening import address, listen
 from tests.waiting import wait_until
 
@@ -158,6 +159,18 @@ def test_a_port_that_is_taken_is_named_and_an_embedded_server_takes_another_than
     with listen(ServerSettings(), embedded=True) as first, listen(ServerSettings(), embedded=True) as second:
         assert {address(first), address(second)} != {f"http://127.0.0.1:{DEFAULT_PORT}"}
         assert address(first) != address(second)
+
+
+def test_an_embedded_server_whose_usual_port_is_taken_comes_back_at_the_port_it_had(tmp_path: Path) -> None:
+    with hold(tmp_path / "data") as folder, listen(ServerSettings(), embedded=True) as usual:
+        assert folder.last_port == 0
+        with listen(ServerSettings(), embedded=True, again=folder.last_port) as first:
+            had = address(first)
+            folder.remember_port(first.getsockname()[1])
+        with listen(ServerSettings(), embedded=True, again=folder.last_port) as second:
+            assert address(second) == had
+            with listen(ServerSettings(), embedded=True, again=folder.last_port) as third:
+                assert address(third) not in (had, address(usual))
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
