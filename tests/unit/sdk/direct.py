@@ -18,6 +18,20 @@ from paddlecloud.model.tree import Manifest
 from paddlecloud.server.transfers import OpenFile, Transfers
 
 
+class Counted:
+    """Progress that is only counted."""
+
+    def __init__(self) -> None:
+        self.expected = 0
+        self.moved = 0
+
+    def total(self, size: int) -> None:
+        self.expected += size
+
+    def advance(self, size: int) -> None:
+        self.moved += size
+
+
 class DirectAnswer:
     def __init__(self, status: int, data: bytes, headers: Mapping[str, str], breaks_after: int | None = None) -> None:
         self.status = status

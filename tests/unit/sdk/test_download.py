@@ -17,22 +17,10 @@ from paddlecloud.model.tree import Kind
 from paddlecloud.model.views import FileEntry, FilePage
 from paddlecloud.sdk.download import _writing, download, unused
 from paddlecloud.server.transfers import TransferLimits, Transfers
-from tests.unit.sdk.direct import DirectAnswer, DirectHttp, unreachable_after
+from tests.unit.sdk.direct import Counted, DirectAnswer, DirectHttp, unreachable_after
 
 JOB = paths.job_id(bytes(16))
 LARGE = os.urandom(3 * 1024 * 1024)
-
-
-class Counted:
-    def __init__(self) -> None:
-        self.expected = 0
-        self.moved = 0
-
-    def total(self, size: int) -> None:
-        self.expected += size
-
-    def advance(self, size: int) -> None:
-        self.moved += size
 
 
 @pytest.fixture

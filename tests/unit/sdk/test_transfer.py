@@ -14,19 +14,7 @@ from paddlecloud.model.tree import CHUNK_BYTES
 from paddlecloud.sdk.bundle import scan
 from paddlecloud.sdk.transfer import upload
 from paddlecloud.server.transfers import TransferLimits, Transfers
-from tests.unit.sdk.direct import DirectAnswer, DirectHttp, unreachable_after
-
-
-class Counted:
-    def __init__(self) -> None:
-        self.expected = 0
-        self.moved = 0
-
-    def total(self, size: int) -> None:
-        self.expected += size
-
-    def advance(self, size: int) -> None:
-        self.moved += size
+from tests.unit.sdk.direct import Counted, DirectAnswer, DirectHttp, unreachable_after
 
 
 @pytest.fixture
