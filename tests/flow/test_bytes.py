@@ -7,6 +7,8 @@ import stat
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.flow.lab import Lab
 from tests.waiting import wait_until
 
@@ -100,6 +102,7 @@ def test_a_followed_log_arrives_while_the_job_runs_with_the_rank_before_each_lin
     assert sorted(lines)[1::2] == ["trainer-0 | last\n", "trainer-1 | last\n"]
 
 
+@pytest.mark.timeout(600)
 def test_a_log_of_one_gib_is_tailed_and_fetched_with_flat_server_memory(lab: Lab) -> None:
     job = lab.submit("yes 'a line of a very long log, which says nothing new' | head -c 1073741824; echo; echo the end")
     lab.ends(job, "success", seconds=120)

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 
+import pytest
+
 from paddlecloud.model.job import JobSpec, RoleSpec
 from paddlecloud.model.state import JobState
 from paddlecloud.sdk.client import Client
@@ -17,6 +19,7 @@ JOBS = 100
 KILLS = 10
 
 
+@pytest.mark.timeout(600)
 def test_every_job_ends_once_in_its_right_state_whatever_moment_the_server_dies(lab: Lab) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
