@@ -234,7 +234,8 @@ def _key_create(args: Namespace) -> None:
         made = client.accounts.create_key(args.user)
     show.one(made, args.output, made.key.ak, lambda one: f"ak: {one.key.ak}\nsk: {one.sk}")
     shell.talk(
-        f"an access key of {made.key.user}: keep it, the sk is not shown again; it goes into client.conf, [main]"
+        f"an access key of {made.key.user}: keep it, the sk is not shown again; it goes into [main] of client.conf, "
+        "with this server's host and port in [openapi]"
     )
 
 
