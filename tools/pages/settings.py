@@ -1,4 +1,4 @@
-"""docs/reference/settings.md: every setting of the server, from server/config.py."""
+"""docs/reference/settings.md: every setting of the server, from server/settings.py."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def page() -> str:
         parts.append(f"## [{section}]")
         rows = [(code(line.name), code(config.show(line.default)) or "none", line.help) for line in lines]
         parts.append(table(("setting", "default", "what it does"), rows))
-    return document("Settings", "src/paddlecloud/server/config.py", INTRODUCTION, *parts)
+    return document("Settings", "src/paddlecloud/server/settings.py", INTRODUCTION, *parts)

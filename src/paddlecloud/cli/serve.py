@@ -136,7 +136,7 @@ def _serve(args: Namespace) -> None:
     _require_server_parts()
     from paddlecloud.server import app, config
 
-    app.serve(config.load(Path(args.config) if args.config else None), embedded=args.embedded)
+    app.serve(config.load(Path(args.config) if args.config else None, embedded=args.embedded))
 
 
 def _up(_: Namespace) -> None:

@@ -28,11 +28,12 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """Limits of a user; None is no limit."""
+    """Limits of a user; None is no limit. `instances` and `wall_time_seconds` are of one job."""
 
     running_jobs: int | None = None
     instances: int | None = None
     wall_time_seconds: int | None = None
+    minutes_a_day: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

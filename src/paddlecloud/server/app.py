@@ -28,7 +28,7 @@ from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
-from paddlecloud.server.config import Settings, client_config_folder
+from paddlecloud.server.config import client_config_folder
 from paddlecloud.server.datadir import DataFolder, announced, hold
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.jobs import JobService
@@ -37,6 +37,7 @@ from paddlecloud.server.marks import LOOK_SECONDS, Marks
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
+from paddlecloud.server.settings import Settings
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
@@ -58,15 +59,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def serve(settings: Settings, *, embedded: bool = False) -> None:
+def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. ConfigError tells what keeps it from starting."""
     configure_logging(settings.server.log_level)
     with ExitStack() as stack:
         folder = stack.enter_context(hold(settings.server.data))
-        listening = stack.enter_context(listen(settings.server, embedded=embedded, again=folder.last_port))
+        listening = stack.enter_context(listen(settings.server, embedded=settings.embedded, again=folder.last_port))
         folder.remember_port(listening.getsockname()[1])
         started_at = utc_now()
-        app = create(settings, utc_now, operator=embedded)
+        app = create(settings, utc_now)
         url = address(listening)
 
         def announce() -> None:
@@ -82,16 +83,15 @@ def create(
     settings: Settings,
     clock: Clock = utc_now,
     *,
-    operator: bool = False,
     backends: Callable[[Settings, Clock, Wake], Mapping[str, Backend]] | None = None,
 ) -> FastAPI:
-    """A server of this data folder, which the caller holds. With `operator`, or where there are no users yet, the
+    """A server of this data folder, which the caller holds. Where it is embedded, or there are no users yet, the
     user of this process becomes an admin, whose access key is written into the data folder."""
     folder = DataFolder(settings.server.data)
     database = Database.open(f"sqlite:///{folder.database}")
     try:
         users = Users(database, Cipher(folder.key))
-        if operator or not users.list():
+        if settings.embedded or not users.list():
             ensure_operator(users, folder, clock)
         parts = _assemble(settings, clock, database, users, backends or load_backends)
     except BaseException:

@@ -9,7 +9,7 @@ from paddlecloud.model.errors import InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.views import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
-from paddlecloud.server.config import DEFAULT_CLUSTER, FREE, Settings
+from paddlecloud.server.settings import DEFAULT_CLUSTER, FREE, Settings
 from paddlecloud.server.submission import Offer
 
 
@@ -28,7 +28,7 @@ class Clusters:
                     f"cluster {named!r} is not configured on this server; it has {known}", field="cluster"
                 )
         return [
-            Offer(name=named, free_policy=self._settings.clusters[named].policy == FREE, capacity=self._capacity(named))
+            Offer(name=named, free_policy=self._settings.policy(named) == FREE, capacity=self._capacity(named))
             for named in names
         ]
 
@@ -37,7 +37,7 @@ class Clusters:
             Cluster(
                 name=name,
                 backend=cluster.backend,
-                policy=cluster.policy,
+                policy=self._settings.policy(name),
                 default=name in self._settings.default_clusters,
                 capacity=snapshot.clusters.get(name),
                 free=free(snapshot, name) if name in snapshot.clusters else None,

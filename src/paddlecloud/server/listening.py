@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.server.changes import Changes
-from paddlecloud.server.config import DEFAULT_PORT, ServerSettings
+from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 
 _SHUTDOWN_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls

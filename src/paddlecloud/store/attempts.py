@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, false, insert, select, true, update
+from sqlalchemy import Connection, Row, Update, bindparam, false, insert, select, true, update
 
 from paddlecloud.model.job import Job
 from paddlecloud.model.task import Report, TaskReport, TaskState
@@ -17,6 +18,8 @@ from paddlecloud.store.batches import batches
 from paddlecloud.store.records import Values, cluster
 from paddlecloud.store.schema import attempts, tasks
 
+_SET_RUNNING = update(attempts).where(attempts.c.handle == bindparam("of")).values(running_at=bindparam("at"))
+_SET_STOPPED = update(attempts).where(attempts.c.handle == bindparam("of")).values(stopped_at=bindparam("at"))
 _DECIDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
 
@@ -31,7 +34,23 @@ class Held:
 
 def row(job: Job) -> Values:
     """The row of an attempt that was just placed."""
-    return {"job": job.id, "attempt": job.attempt, "handle": job.handle, "cluster": cluster(job)}
+    return {
+        "job": job.id,
+        "attempt": job.attempt,
+        "handle": job.handle,
+        "cluster": cluster(job),
+        "user": job.user,
+    }
+
+
+def set_running(connection: Connection, running: Iterable[tuple[str, datetime]]) -> None:
+    """These handles run since these times."""
+    _set_times(connection, _SET_RUNNING, running)
+
+
+def set_stopped(connection: Connection, stopped: Iterable[tuple[str, datetime]]) -> None:
+    """These handles have run until these times."""
+    _set_times(connection, _SET_STOPPED, stopped)
 
 
 def held(connection: Connection) -> list[Held]:
@@ -95,6 +114,12 @@ def merged(known: TaskReport, said: TaskReport) -> TaskReport:
         reason=said.reason or known.reason,
         tail=said.tail or known.tail,
     )
+
+
+def _set_times(connection: Connection, statement: Update, times: Iterable[tuple[str, datetime]]) -> None:
+    rows = [{"of": handle, "at": at} for handle, at in times]
+    if rows:
+        connection.execute(statement, rows)
 
 
 def _known_tasks(connection: Connection, reports: Mapping[str, Report]) -> dict[str, dict[str, TaskReport]]:

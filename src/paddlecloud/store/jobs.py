@@ -261,6 +261,12 @@ def _write_moves(connection: Connection, made: Sequence[tuple[Job, Job, Move]]) 
     placed = [attempts.row(after) for _, after, _ in made if after.state is JobState.SCHEDULE]
     if placed:
         connection.execute(insert(attempt_table), placed)
+    attempts.set_running(
+        connection, [(after.handle, move.at) for _, after, move in made if after.state is JobState.RUNNING]
+    )
+    attempts.set_stopped(
+        connection, [(before.handle, move.at) for before, _, move in made if before.state is JobState.RUNNING]
+    )
 
 
 def _idempotency_row(job: Job, idempotency: Idempotency) -> records.Values:

@@ -26,6 +26,7 @@ def new_row(job: Job, group: str) -> Values:
         "priority": job.spec.priority,
         "group_hash": group,
         "created_at": job.created_at,
+        "tree": job.spec.tree,
         "spec": msgspec.json.encode(job.spec).decode(),
     }
     return fixed | changing(job)

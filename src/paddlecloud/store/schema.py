@@ -109,9 +109,18 @@ users = Table(
     Column("disabled", Boolean, nullable=False, server_default=false()),
     _time("created_at"),
     _number("epoch", server_default="0"),
-    _maybe_number("quota_running_jobs"),
-    _maybe_number("quota_instances"),
-    _maybe_number("quota_wall_time_seconds"),
+)
+
+# The limits of a user: over all clusters together where `cluster` is empty, else on that one.
+quotas = Table(
+    "quotas",
+    metadata,
+    _text("user", ForeignKey("users.name"), primary_key=True),
+    _text("cluster", primary_key=True),
+    _maybe_number("running_jobs"),
+    _maybe_number("instances"),
+    _maybe_number("wall_time_seconds"),
+    _maybe_number("minutes_a_day"),
 )
 
 access_keys = Table(
@@ -158,6 +167,7 @@ jobs = Table(
     _maybe_time("running_since"),
     _maybe_time("finished_at"),
     Column("duration_seconds", Float, nullable=True),
+    _maybe_text("tree"),
     _free_text("queue_reason"),
     _free_text("error"),
     _maybe_text("placement"),
@@ -168,6 +178,7 @@ jobs = Table(
     Index("ix_jobs_user_state", "user", "state", "seq"),
     Index("ix_jobs_state", "state", "seq"),
     Index("ix_jobs_group", "group_hash", "seq"),
+    Index("ix_jobs_tree", "user", "tree"),
     sqlite_autoincrement=True,
 )
 
@@ -179,8 +190,12 @@ attempts = Table(
     _text("handle"),
     _text("cluster"),
     Column("cleaned", Boolean, nullable=False, server_default=false()),
+    _maybe_text("user"),
+    _maybe_time("running_at"),
+    _maybe_time("stopped_at"),
     Index("ix_attempts_handle", "handle", unique=True),
     Index("ix_attempts_cleaned", "cleaned"),
+    Index("ix_attempts_user", "user", "stopped_at"),
 )
 
 tasks = Table(
@@ -223,4 +238,20 @@ idempotency = Table(
     _text("body_hash"),
     _text("job", ForeignKey("jobs.id")),
     _time("created_at"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    _serial("seq"),
+    _time("at"),
+    _text("user"),
+    _text("address"),
+    _text("action"),
+    _free_text("target"),
+    _text("request_id"),
+    _free_text("detail"),
+    Index("ix_audit_user", "user", "seq"),
+    Index("ix_audit_at", "at"),
+    sqlite_autoincrement=True,
 )

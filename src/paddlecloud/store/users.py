@@ -10,14 +10,16 @@ from __future__ import annotations
 import builtins
 import hashlib
 import secrets
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnauthenticatedError
 from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token, User, check_user_name
+from paddlecloud.store import quotas
 from paddlecloud.store.db import Database
 from paddlecloud.store.passwords import Passwords
 from paddlecloud.store.schema import access_keys as key_table
@@ -53,14 +55,15 @@ class Users:
 
     def list(self) -> builtins.list[User]:
         with self._db.read() as connection:
-            return [_user(row) for row in connection.execute(select(user_table).order_by(user_table.c.name))]
+            limits = quotas.of_all(connection)
+            rows = connection.execute(select(user_table).order_by(user_table.c.name))
+            return [_user(row, limits.get(row.name, {})) for row in rows]
 
     def quotas(self) -> dict[str, Quota]:
         """The limits of all users that have any."""
-        columns = [user_table.c.quota_running_jobs, user_table.c.quota_instances, user_table.c.quota_wall_time_seconds]
-        query = select(user_table.c.name, *columns).where(or_(*(column.is_not(None) for column in columns)))
         with self._db.read() as connection:
-            return {row.name: _quota(row) for row in connection.execute(query)}
+            found = quotas.of_all(connection)
+        return {user: limits[quotas.OVERALL] for user, limits in found.items() if quotas.OVERALL in limits}
 
     def change(
         self,
@@ -75,22 +78,25 @@ class Users:
 
         With a new password, whoever came in by a token, perhaps with the old one, has to come in again.
         """
-        columns: dict[str, object] = {} if quota is None else _quota_columns(quota)
+        columns: dict[str, object] = {}
         if role is not None:
             columns["role"] = role.value
         if disabled is not None:
             columns["disabled"] = disabled
         if password is not None:
             columns["password_hash"] = self._passwords.hash(password)
-        return self._change(name, columns) if columns else self.get(name)
+        if quota is not None:
+            quotas.check(quota)
+        return self._change(name, columns, {} if quota is None else {quotas.OVERALL: quota})
 
     def check_password(self, name: str, password: str) -> User:
         """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""
         with self._db.read() as connection:
-            row = connection.execute(select(user_table).where(user_table.c.name == name)).one_or_none()
+            row = connection.execute(_by_name(name)).one_or_none()
+            limits = quotas.of(connection, name)
         if not self._passwords.fits(password, None if row is None else row.password_hash) or row is None:
             raise UnauthenticatedError("wrong user name or password")
-        user = _enabled(row)
+        user = _enabled(row, limits)
         if self._passwords.outdated(row.password_hash):
             with self._db.write() as connection:
                 _set(connection, name, {"password_hash": self._passwords.hash(password)})
@@ -113,9 +119,10 @@ class Users:
         query = select(user_table, key_table.c.sk_encrypted).join(key_table, key_table.c.user == user_table.c.name)
         with self._db.read() as connection:
             row = connection.execute(query.where(key_table.c.ak == ak)).one_or_none()
+            limits = {} if row is None else quotas.of(connection, row.name)
         if row is None:
             raise UnauthenticatedError(f"access key {ak!r} is not known here: it was revoked, or is of another server")
-        return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
+        return _enabled(row, limits), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
 
     def note_ahead(self, ak: str, until: datetime) -> None:
         """Record that requests of this access key were taken whose dates are still to come, up to `until`."""
@@ -170,12 +177,13 @@ class Users:
             if row is None:
                 raise UnauthenticatedError("the token is not known here: it was revoked, or is of another server")
             owner = connection.execute(_by_name(row.user)).one()
+            limits = quotas.of(connection, row.user)
         token = _token(row)
         if token.expires_at is not None and now >= token.expires_at:
             raise UnauthenticatedError(
                 f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again, or make another"
             )
-        return _enabled(owner), token
+        return _enabled(owner, limits), token
 
     def tokens(self, user: str) -> builtins.list[Token]:
         query = select(token_table).where(token_table.c.user == user)
@@ -192,10 +200,12 @@ class Users:
             if not connection.execute(statement).rowcount:
                 raise NotFoundError(f"there is no token {token_id!r}")
 
-    def _change(self, name: str, columns: dict[str, object]) -> User:
+    def _change(self, name: str, columns: dict[str, object], limits: Mapping[str, Quota | None]) -> User:
         with self._db.write() as connection:
             before = _get(connection, name)
-            _set(connection, name, columns)
+            if columns:
+                _set(connection, name, columns)
+            quotas.put(connection, name, limits)
             if "password_hash" in columns:
                 connection.execute(delete(token_table).where(token_table.c.user == name))
             after = _get(connection, name)
@@ -219,7 +229,7 @@ def _get(connection: Connection, name: str) -> User:
     row = connection.execute(_by_name(name)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no user {name!r}")
-    return _user(row)
+    return _user(row, quotas.of(connection, name))
 
 
 def _by_name(name: str) -> Select[Any]:
@@ -237,34 +247,20 @@ def _admins(connection: Connection) -> int:
     ).scalar_one()
 
 
-def _enabled(row: Row[Any]) -> User:
-    user = _user(row)
+def _enabled(row: Row[Any], limits: Mapping[str, Quota]) -> User:
+    user = _user(row, limits)
     if user.disabled:
         raise UnauthenticatedError(f"user {user.name} is disabled: ask an admin of this server")
     return user
 
 
-def _user(row: Row[Any]) -> User:
-    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled, quota=_quota(row))
-
-
-def _quota_columns(quota: Quota) -> dict[str, object]:
-    for field in ("running_jobs", "instances", "wall_time_seconds"):
-        limit = getattr(quota, field)
-        if limit is not None and not 0 <= limit < 2**31:
-            raise InvalidError(f"quota {field} {limit} is not a limit: give 0 or more, or none", field=field)
-    return {
-        "quota_running_jobs": quota.running_jobs,
-        "quota_instances": quota.instances,
-        "quota_wall_time_seconds": quota.wall_time_seconds,
-    }
-
-
-def _quota(row: Row[Any]) -> Quota:
-    return Quota(
-        running_jobs=row.quota_running_jobs,
-        instances=row.quota_instances,
-        wall_time_seconds=row.quota_wall_time_seconds,
+def _user(row: Row[Any], limits: Mapping[str, Quota]) -> User:
+    return User(
+        name=row.name,
+        role=Role(row.role),
+        created_at=row.created_at,
+        disabled=row.disabled,
+        quota=limits.get(quotas.OVERALL, Quota()),
     )
 
 

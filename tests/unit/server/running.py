@@ -124,7 +124,7 @@ def running(
     data: Path, plain: Mapping[str, object] | None = None, capacities: Mapping[str, Resources | None] | None = None
 ) -> Iterator[Running]:
     """A server with these settings, whose clusters have these capacities (plenty where nothing is said)."""
-    settings = config.parse(plain or {}, data=data)
+    settings = config.parse(plain or {"clusters": {"local": {"policy": "open"}}}, data=data)
     settings = replace(settings, server=replace(settings.server, port=0))
     amounts = {name: (capacities or {}).get(name, MACHINE) for name in settings.clusters}
     backends = {name: FakeBackend(amount, clock=utc_now) for name, amount in amounts.items()}

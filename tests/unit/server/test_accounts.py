@@ -63,7 +63,7 @@ def test_a_user_changes_their_own_password_and_nothing_else_of_theirs(server: Ru
 def test_an_admin_changes_role_quota_and_whether_a_user_may_come_in(server: Running) -> None:
     token = server.add_user("dave")
     changed = server.ask("PATCH", "/v1/users/dave", {"quota": {"running_jobs": 2}}, token=server.root).json()
-    assert changed["quota"] == {"running_jobs": 2, "instances": None, "wall_time_seconds": None}
+    assert changed["quota"] == {"running_jobs": 2, "instances": None, "wall_time_seconds": None, "minutes_a_day": None}
     assert server.get("/v1/quota", token) == {"user": "dave", "quota": changed["quota"], "running_jobs": 0}
     assert server.ask("PATCH", "/v1/users/dave", {"disabled": True}, token=server.root).json()["disabled"]
     assert server.ask("GET", "/v1/me", token=token).status == 401

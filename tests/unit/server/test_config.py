@@ -10,9 +10,10 @@ import pytest
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.server import config
+from paddlecloud.server.settings import Settings
 
 
-def parse(text: str) -> config.Settings:
+def parse(text: str) -> Settings:
     return config.parse(tomllib.loads(text), source="server.toml", data=Path("/data"))
 
 

@@ -201,7 +201,10 @@ def test_an_admin_by_a_write_token_is_no_more_than_a_user(server: Running) -> No
 
 
 def test_the_free_policy_is_a_clusters_own(tmp_path: Path) -> None:
-    plain = {"server": {"default_clusters": ["own"]}, "clusters": {"own": {}, "cce": {"policy": "free"}}}
+    plain = {
+        "server": {"default_clusters": ["own"]},
+        "clusters": {"own": {"policy": "open"}, "cce": {"policy": "free"}},
+    }
     with running(tmp_path / "data", plain) as server:
         assert server.ask("POST", "/v1/jobs", a_spec(count=2)).status == 201
         answer = server.ask("POST", "/v1/jobs", a_spec(count=2, cluster="cce"))

@@ -18,9 +18,9 @@ import urllib3
 
 import paddlecloud
 from paddlecloud.model.errors import ConfigError
-from paddlecloud.server.config import DEFAULT_PORT, ServerSettings
 from paddlecloud.server.datadir import hold
 from paddlecloud.server.listening import address, listen
+from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 from tests.waiting import wait_until
 
 SERVE = """
@@ -29,7 +29,7 @@ from pathlib import Path
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.server import app, config
 try:
-    app.serve(config.load(data=Path(sys.argv[1])), embedded="--embedded" in sys.argv)
+    app.serve(config.load(data=Path(sys.argv[1]), embedded="--embedded" in sys.argv))
 except ConfigError as error:
     sys.exit(error.message)
 """

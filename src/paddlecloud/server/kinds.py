@@ -1,0 +1,104 @@
+"""What a setting may be: each kind reads a value as TOML gives it, or says in words what it must be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.units import parse_duration, parse_size
+
+
+class WrongError(Exception):
+    """A value that a setting cannot take; the message says what it takes."""
+
+
+def line(parse: Callable[[object], object], text: str) -> dict[str, Any]:
+    return {"parse": parse, "help": text}
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise WrongError("a text")
+    return value
+
+
+def choice(*choices: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if value not in choices:
+            raise WrongError("one of " + ", ".join(choices))
+        return str(value)
+
+    return parse
+
+
+def whole(least: int, most: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise WrongError(f"a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+def yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise WrongError("true or false")
+    return value
+
+
+def cpus(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1_000_000:
+        raise WrongError("a number of CPUs above 0")
+    return float(value)
+
+
+def size(value: object) -> int:
+    try:
+        found = parse_size(value) if isinstance(value, str) else whole(1, 2**60)(value)
+    except (InvalidError, WrongError):
+        found = 0
+    if found <= 0:
+        raise WrongError('a size such as "512Mi", "10GB" or a number of bytes')
+    return found
+
+
+def duration(least: int) -> Callable[[object], timedelta]:
+    def parse(value: object) -> timedelta:
+        try:
+            seconds = parse_duration(value) if isinstance(value, str) else whole(0, 2**31)(value)
+        except (InvalidError, WrongError):
+            seconds = -1
+        if not least <= seconds <= 2**31:
+            raise WrongError(f'a time such as "00:30:00", "2h" or a number of seconds, at least {least} s')
+        return timedelta(seconds=seconds)
+
+    return parse
+
+
+def program(value: object) -> str:
+    path = text(value)
+    if path and not (Path(path).is_absolute() and os.access(path, os.X_OK)):
+        raise WrongError("the full path of a program that is there")
+    return path
+
+
+def folder(value: object) -> Path:
+    return Path(text(value)).expanduser()
+
+
+def names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise WrongError("a list of names")
+    return tuple(value)
+
+
+def timezone(value: object) -> str:
+    try:
+        return ZoneInfo(text(value)).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise WrongError('a time zone such as "UTC" or "Asia/Shanghai"') from None

@@ -1,0 +1,212 @@
+"""Every setting of the server, each on one line: its name, type, default and help all come from here.
+
+Parsing, `paddlecloud config --server` and the reference in docs/ read the same lines, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from paddlecloud.model.user import Quota
+from paddlecloud.server import kinds
+
+DEFAULT_CLUSTER = "default"
+DEFAULT_PORT = 8642
+LOG_LEVELS = ("debug", "info", "warning", "error")
+TEXT, JSON = "text", "json"
+OPEN, FREE = "open", "free"
+CLOSED, DOMAINS = "closed", "domains"
+
+# Seed 002's free policy: what a user has of public resources.
+FREE_QUOTA = Quota(running_jobs=2, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
+_SUBMITS_A_MINUTE = 600
+
+T = TypeVar("T")
+
+
+def setting(default: T, parse: Callable[[object], object], help: str) -> T:
+    """One line of the tables below. A field of a dataclass, typed as the value that it holds."""
+    made: T = field(default=default, metadata={"parse": parse, "help": help})
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    host: str = setting("127.0.0.1", kinds.text, "Address to listen on; beyond this machine it needs a certificate.")
+    port: int = setting(DEFAULT_PORT, kinds.whole(0, 65535), "Port to listen on; 0 takes a free one.")
+    certificate: Path | None = setting(
+        None, kinds.folder, "File of the certificate chain (PEM); with it all is encrypted (https)."
+    )
+    certificate_key: Path | None = setting(
+        None, kinds.folder, "File of the certificate's private key (PEM), which only the server's account may read."
+    )
+    insecure: bool = setting(
+        False, kinds.yes_or_no, "Listen beyond this machine without a certificate, so that nothing is encrypted."
+    )
+    data: Path = setting(
+        Path("~/.local/share/paddlecloud"),
+        kinds.folder,
+        "Folder of all records and files (PADDLECLOUD_DATA overrides it).",
+    )
+    database: str = setting(
+        "", kinds.text, "Where records are, such as postgresql://user@host/name; empty: SQLite in the data folder."
+    )
+    timezone: str = setting("UTC", kinds.timezone, "Where the server's days begin and end.")
+    log_level: str = setting("info", kinds.choice(*LOG_LEVELS), "How much it says: debug, info, warning, error.")
+    log_format: str = setting(TEXT, kinds.choice(TEXT, JSON), "Lines of its log: text, or json, one object each.")
+    metrics: bool = setting(
+        True, kinds.yes_or_no, "Answer GET /metrics from this machine without a login (Prometheus); else admins only."
+    )
+    default_clusters: tuple[str, ...] = setting((), kinds.names, "What cluster=default tries, in order; empty: all.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    wall_time: timedelta = setting(
+        timedelta(minutes=30), kinds.duration(1), "How long a job may run that asks for no time."
+    )
+    schedule_limit: timedelta = setting(timedelta(days=7), kinds.duration(1), "How long a job may wait for its turn.")
+    grace: timedelta = setting(
+        timedelta(seconds=10), kinds.duration(0), "Time between SIGTERM and SIGKILL at a job's end."
+    )
+    attempts: int = setting(3, kinds.whole(1, 100), "How often a job is started that loses its node.")
+    tasks_limit: int = setting(1000, kinds.whole(1, 100_000), "Most tasks that one job may have.")
+    upload_limit: int = setting(20 * 2**30, kinds.size, "Largest folder that a job may bring.")
+    python: str = setting(
+        "", kinds.program, "Full path of what tasks find as python and python3; empty: the one behind this server's."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSettings:
+    gen_token: str = setting(
+        CLOSED, kinds.choice(CLOSED, DOMAINS, OPEN), "Who gets an access key by mail: nobody, mail_domains, anyone."
+    )
+    mail_domains: tuple[str, ...] = setting(
+        (), kinds.names, 'Domains whose addresses may have a key by mail, such as "lab.example".'
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailSettings:
+    smtp: str = setting(
+        "", kinds.text, "smtp://host:25, starttls://host:587 or smtps://host:465; empty: mail stays in <data>/outbox."
+    )
+    user: str = setting("", kinds.text, "Whom to log in as at the mail server; empty: no login.")
+    password_file: Path | None = setting(None, kinds.folder, "File with the password of mail.user, and nothing else.")
+    sender: str = setting("paddlecloud@localhost", kinds.text, "Address that mail comes from.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSettings:
+    """Each counts for one user and for one address; 0 is no limit."""
+
+    logins_a_minute: int = setting(10, kinds.whole(0, 10**6), "Tries to log in, for a name and for an address.")
+    mails_an_hour: int = setting(
+        3, kinds.whole(0, 10**6), "Keys sent by mail, to an address of mail and at the wish of one machine."
+    )
+    submits_a_minute: int | None = setting(
+        None, kinds.whole(0, 10**6), "Jobs submitted; left out: 600, and no limit on an embedded server."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSettings:
+    jobs: timedelta | None = setting(
+        None, kinds.duration(1), "How long finished jobs are kept, with results and logs; left out: for ever."
+    )
+    results: timedelta | None = setting(
+        None, kinds.duration(1), "How long results of finished jobs are kept (logs stay); left out: as long as the job."
+    )
+    logs: timedelta | None = setting(
+        None, kinds.duration(1), "How long logs of finished jobs are kept; left out: as long as the job."
+    )
+    uploads: timedelta | None = setting(
+        timedelta(days=30), kinds.duration(1), "How long an uploaded folder is kept that no live job uses."
+    )
+    results_size: int | None = setting(
+        None, kinds.size, "Most that results of finished jobs may take: the oldest go first; left out: no limit."
+    )
+    uploads_size: int | None = setting(
+        None, kinds.size, "Most that uploads without a live job may take: those unused longest go first."
+    )
+    audit: timedelta | None = setting(None, kinds.duration(1), "How long the audit record is kept; left out: for ever.")
+    every: timedelta = setting(timedelta(hours=1), kinds.duration(1), "How often it is looked what may go.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    backend: str = setting("local", kinds.choice("local"), "What runs its tasks: local.")
+    cpus: float | None = setting(None, kinds.cpus, "CPUs to give out; left out: all there are.")
+    memory: int | None = setting(None, kinds.size, "Memory to give out; left out: all there is.")
+    gpus: int | None = setting(None, kinds.whole(0, 100_000), "GPUs to give out; left out: all there are.")
+    policy: str | None = setting(
+        None,
+        kinds.choice(OPEN, FREE),
+        "free: 2 running jobs, 100 minutes a day, 30 minutes and one instance for a job; open: no such limits; "
+        "left out: free, and open on an embedded server.",
+    )
+    running_jobs: int | None = setting(
+        None, kinds.whole(0, 10**6), "Jobs of one user that may run here at once; left out: as the policy says."
+    )
+    minutes_a_day: int | None = setting(
+        None, kinds.whole(0, 10**6), "Minutes that one user's jobs may run here in a day; left out: as the policy says."
+    )
+    wall_time: timedelta | None = setting(
+        None, kinds.duration(1), "Longest run of one job here; left out: as the policy says."
+    )
+    instances: int | None = setting(
+        None, kinds.whole(1, 10**6), "Most instances of one job here; left out: as the policy says."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    server: ServerSettings
+    jobs: JobSettings = JobSettings()
+    accounts: AccountSettings = AccountSettings()
+    mail: MailSettings = MailSettings()
+    rates: RateSettings = RateSettings()
+    retention: RetentionSettings = RetentionSettings()
+    clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+    embedded: bool = False  # a person's own server, which has no need to protect users from each other
+
+    @property
+    def default_clusters(self) -> tuple[str, ...]:
+        return self.server.default_clusters or tuple(self.clusters)
+
+    @property
+    def submits_a_minute(self) -> int:
+        """0 is no limit."""
+        if self.rates.submits_a_minute is not None:
+            return self.rates.submits_a_minute
+        return 0 if self.embedded else _SUBMITS_A_MINUTE
+
+    def policy(self, cluster: str) -> str:
+        return self.clusters[cluster].policy or (OPEN if self.embedded else FREE)
+
+    def quota(self, cluster: str) -> Quota:
+        """What each user may have on a cluster, unless they were given another quota there."""
+        said = self.clusters[cluster]
+        base = FREE_QUOTA if self.policy(cluster) == FREE else Quota()
+        wall_time = base.wall_time_seconds if said.wall_time is None else int(said.wall_time.total_seconds())
+        return Quota(
+            running_jobs=base.running_jobs if said.running_jobs is None else said.running_jobs,
+            instances=base.instances if said.instances is None else said.instances,
+            wall_time_seconds=wall_time,
+            minutes_a_day=base.minutes_a_day if said.minutes_a_day is None else said.minutes_a_day,
+        )
+
+
+SECTIONS: Mapping[str, type] = {
+    "server": ServerSettings,
+    "jobs": JobSettings,
+    "accounts": AccountSettings,
+    "mail": MailSettings,
+    "rates": RateSettings,
+    "retention": RetentionSettings,
+}
