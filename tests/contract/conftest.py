@@ -11,12 +11,31 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
+from tests.postgres import MIGRATED, Postgres
+
+KINDS = ["sqlite", "postgres"]
 
 
-@pytest.fixture(params=["sqlite"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the store under test is; a database of another kind joins the contract by its name above."""
-    return {"sqlite": f"sqlite:///{tmp_path / 'paddlecloud.db'}"}[request.param]
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'paddlecloud.db'}"
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        with postgres.database(MIGRATED) as url:
+            yield url
+
+
+@pytest.fixture(params=KINDS)
+def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database that has nothing in it yet."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'new.db'}"
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        with postgres.database() as url:
+            yield url
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class Room:
         self.backend.start(launch)
         return wait_for(self.backend, launch.handle, ended).tasks[0]
 
-    def write_down(self, launch: Launch) -> None:
+    def write_down(self, launch: Launch, boot: str | None = None) -> None:
         """What a server leaves that dies after it wrote the task files and before it asked for the tasks."""
         folder = self.tasks / launch.handle
         here = Here(
@@ -82,9 +82,9 @@ class Room:
             pids_limit=100,
             hidden=[],
             wake=self.tasks,
+            boot=boot or processes.boot_id(),
         )
         folder.mkdir()
-        (folder / "mount").mkdir()
         for name, orders in render(launch, here).items():
             TaskFolder(str(folder / name)).create(taskfile.encode(orders))
 
@@ -101,7 +101,7 @@ class Room:
             self.backend.stop(handle)
             wait_for(self.backend, handle, ended)
             assert living(handle) == []
-            self.backend.clean(handle)
+            self.backend.clean([handle])
         self.backend.close()
 
 

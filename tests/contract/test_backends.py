@@ -88,7 +88,7 @@ def _end_all(backend: LocalBackend, root: Path) -> None:
     for handle in [path.name for path in root.glob("job-*")]:
         backend.stop(handle)
         wait_for(backend, handle, ended)
-        backend.clean(handle)
+        backend.clean([handle])
     assert not list(root.glob("job-*"))
 
 
@@ -195,9 +195,8 @@ def test_a_cleaned_handle_is_unknown(stage: Stage) -> None:
     launch = stage.launch("true")
     stage.backend.start(launch)
     wait_for(stage.backend, launch.handle, ended)
-    stage.backend.clean(launch.handle)
-    stage.backend.clean(launch.handle)
-    stage.backend.clean("job-unknown-1")
+    stage.backend.clean([launch.handle])
+    stage.backend.clean([launch.handle, "job-unknown-1"])
     assert stage.backend.report([launch.handle]) == {}
 
 
@@ -205,9 +204,14 @@ def test_what_still_runs_is_not_cleaned(stage: Stage) -> None:
     launch = stage.launch(FOREVER)
     stage.backend.start(launch)
     wait_for(stage.backend, launch.handle, started)
+    over = stage.launch("true")
+    stage.backend.start(over)
+    wait_for(stage.backend, over.handle, ended)
     with pytest.raises(ConflictError, match="has not ended"):
-        stage.backend.clean(launch.handle)
-    assert stage.backend.report([launch.handle])[launch.handle].tasks[0].state is TaskState.RUNNING
+        stage.backend.clean([over.handle, launch.handle])
+    report = stage.backend.report([over.handle, launch.handle])
+    assert report[launch.handle].tasks[0].state is TaskState.RUNNING
+    assert report[over.handle].ended
 
 
 def test_on_a_taken_port_nothing_is_started(stage: Stage) -> None:

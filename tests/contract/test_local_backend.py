@@ -8,13 +8,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from paddlecloud.backends.base import RefusedError
 from paddlecloud.model.task import TaskState
+from paddlecloud.runtime.folder import Ended
 from tests.contract.local import PYTHON_FORKED_AWAY, Room, is_dead, living, log
 from tests.launches import ended, started, wait_for
 from tests.waiting import wait_until
@@ -81,6 +81,15 @@ def test_a_deaf_task_is_killed_after_its_grace_time(tmp_path: Path, isolated: bo
         assert task.signal == signal.SIGKILL
 
 
+def test_a_task_cannot_stop_its_own_supervisor(tmp_path: Path) -> None:
+    with Room(tmp_path) as room:
+        if "PID" not in room.backend.isolation:
+            pytest.skip(room.backend.isolation)
+        launch = room.launch("kill -TERM 1; kill -KILL 1; echo alive; exit 3")
+        assert room.run(launch).exit_code == 3
+        assert log(launch) == "alive\n"
+
+
 def test_with_its_supervisor_killed_a_task_is_lost_and_nothing_of_it_is_left(room: Room) -> None:
     launch = room.launch(f"python -c '{PYTHON_FORKED_AWAY} import time; print(\"away\"); time.sleep(1000)'; {FOREVER}")
     room.backend.start(launch)
@@ -134,6 +143,7 @@ def test_tasks_go_on_and_new_ones_start_after_the_helper_was_killed(room: Room) 
     wait_for(room.backend, before.handle, started)
     helper = room.backend.helper_pid
     os.kill(helper, signal.SIGKILL)
+    wait_until(lambda: is_dead(helper), "the helper is gone")
     after = room.launch("exit 5")
     assert room.run(after).exit_code == 5
     assert room.backend.helper_pid != helper
@@ -144,12 +154,10 @@ def test_a_helper_that_dies_over_a_request_is_replaced_and_the_task_runs_once(ro
     helper = room.backend.helper_pid
     os.kill(helper, signal.SIGSTOP)
     launch = room.launch("echo once")
-    with ThreadPoolExecutor(1) as pool:
-        start = pool.submit(room.backend.start, launch)
-        wait_until(lambda: (room.tasks / launch.handle).exists() and not start.done(), "the helper is being asked")
-        os.kill(helper, signal.SIGKILL)
-        start.result(30)
-    wait_for(room.backend, launch.handle, ended)
+    room.backend.start(launch)
+    os.kill(helper, signal.SIGKILL)
+    wait_until(lambda: is_dead(helper), "the helper is gone")
+    room.run(launch)
     assert log(launch) == "once\n"
 
 
@@ -197,7 +205,7 @@ def test_a_supervisor_that_comes_after_the_stop_does_not_run_the_command(room: R
     launch = room.launch("echo once")
     room.write_down(launch)
     (room.tasks / launch.handle / "stop").touch()
-    room.backend._forker.ask([room.tasks / launch.handle / "trainer-0"])
+    room.backend._forker.ask([room.task_folder(launch).path])
     wait_until(lambda: room.task_folder(launch).ended, "the supervisor settles it")
     [task] = room.backend.report([launch.handle])[launch.handle].tasks
     assert (task.state, task.reason) == (TaskState.FAILED, "stopped before it started")
@@ -207,7 +215,7 @@ def test_a_supervisor_that_comes_after_the_stop_does_not_run_the_command(room: R
 def test_a_task_that_has_ended_is_not_run_again_by_a_late_supervisor(room: Room) -> None:
     launch = room.launch("echo once")
     room.run(launch)
-    room.backend._forker.ask([room.tasks / launch.handle / "trainer-0"] * 3)
+    room.backend._forker.ask([room.task_folder(launch).path])
     after = room.launch("true")
     room.run(after)
     assert log(launch) == "once\n"
@@ -223,6 +231,68 @@ def test_many_supervisors_of_one_task_run_it_once(room: Room) -> None:
         backend.close()
     wait_for(room.backend, launch.handle, ended)
     assert log(launch) == "once\n"
+
+
+def test_what_is_left_of_an_earlier_boot_is_lost_and_never_starts(room: Room) -> None:
+    """After a power cut any file may be missing, half-written or another task's, and nothing can be running."""
+    whole, torn, begun, used, other = (room.launch("echo once") for _ in range(5))
+    for launch in (whole, torn, begun, used, other):
+        room.write_down(launch, boot="an earlier one")
+    Path(room.task_folder(torn).task_file).write_bytes(b"")
+    Path(room.task_folder(begun).path, "pid").write_bytes(b"\0" * 100)
+    room.task_folder(other).write_ended(Ended(exit_code=0))
+    Path(room.task_folder(other).path, "exit").rename(Path(room.task_folder(used).path, "exit"))
+    for launch in (whole, torn, begun, used):
+        room.backend.start(launch)
+        [task] = room.backend.report([launch.handle])[launch.handle].tasks
+        assert (task.state, task.reason) == (TaskState.LOST, "this machine was restarted")
+        assert log(launch) == ""
+    room.reopen()
+    assert room.backend.report([whole.handle])[whole.handle].tasks[0].state is TaskState.LOST
+
+
+def test_an_end_that_no_one_read_before_the_machine_went_down_is_known_after_it(room: Room) -> None:
+    launch = room.launch("exit 6")
+    room.write_down(launch, boot="an earlier one")
+    room.task_folder(launch).write_ended(Ended(exit_code=6, ended_at=1.0))
+    assert room.backend.report([launch.handle])[launch.handle].tasks[0].exit_code == 6
+
+
+def test_a_folder_that_a_task_left_as_it_was_is_used_again(room: Room) -> None:
+    first, second = room.launch("true"), room.launch("exit 3", "exit 4")
+    room.run(first)
+    room.backend.clean([first.handle])
+    [spare] = room.tasks.glob(".spare-*")
+    assert room.run(second).exit_code == 3
+    assert room.backend.report([second.handle])[second.handle].tasks[1].exit_code == 4
+    assert not spare.exists()
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "touch .x",
+        "touch $HOME/x",
+        "mkdir $TMPDIR/x",
+        "chgrp 1 .",
+        "chattr +S $HOME",
+        'cd $TMPDIR; python3 -c \'import os; os.setxattr(".", "user.x", b"1")\'',
+    ],
+)
+def test_nothing_that_a_task_leaves_reaches_another(room: Room, leave: str) -> None:
+    launch = room.launch(leave)
+    if room.run(launch).exit_code != 0:
+        pytest.skip(f"{leave} cannot be done here: {log(launch)}")
+    room.backend.clean([launch.handle])
+    assert not list(room.tasks.glob(".spare-*"))
+
+
+def test_a_folder_that_is_used_again_has_its_mode_again(room: Room) -> None:
+    first, second = room.launch("chmod 700 . $HOME; chmod 1777 $TMPDIR"), room.launch("stat -c %a . $HOME $TMPDIR")
+    room.run(first)
+    room.backend.clean([first.handle])
+    room.run(second)
+    assert log(second) == "755\n755\n755\n"
 
 
 def test_what_was_being_written_when_the_server_died_does_not_count_as_started(room: Room) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta, timezone
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,11 +17,14 @@ from hypothesis import strategies as st
 
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job
+from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import FINAL, HELD, LIVE, MOVES, JobState
+from paddlecloud.model.task import TaskState
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Idempotency, Jobs
+from paddlecloud.store.live import LiveJobs
 from paddlecloud.store.schema import jobs as job_table
-from tests.contract.records import NOW, PLACEMENT, a_job, a_move, added, brought_to
+from tests.contract.records import NOW, PLACEMENT, a_job, a_move, a_report, a_task, added, brought_to
 
 T = TypeVar("T")
 S = JobState
@@ -128,15 +132,43 @@ def test_live_jobs_are_all_that_are_not_final_oldest_first(jobs: Jobs) -> None:
 def test_live_jobs_are_seen_as_they_are_now_by_whoever_changed_them(jobs: Jobs, database: Database) -> None:
     waiting = brought_to(jobs, S.QUEUE)
     assert jobs.live() == [waiting]
-    elsewhere = Jobs(database)
-    elsewhere.say_why({waiting.id: "the cluster is full"})
+    jobs.say_why({waiting.id: "the cluster is full"})
     assert [job.queue_reason for job in jobs.live()] == ["the cluster is full"]
+    elsewhere = Jobs(database)
     placed = elsewhere.move(waiting, a_move(S.SCHEDULE))
     assert jobs.live() == [placed]
     placed = elsewhere.move(placed, a_move(S.RUNNING))
     assert jobs.live() == [placed]
+    later = added(elsewhere)
     elsewhere.move(placed, a_move(S.FAILED))
+    assert jobs.live() == [later]
+
+
+def test_live_jobs_are_seen_as_they_are_now_while_many_change_them(jobs: Jobs) -> None:
+    made = [added(jobs) for _ in range(8)]
+    workers = itertools.count()
+
+    def walk() -> None:
+        job = made[next(workers)]
+        for step in (S.QUEUE, S.SCHEDULE, S.RUNNING, S.QUEUE, S.SCHEDULE, S.RUNNING):
+            job = jobs.move(job, a_move(step))
+            assert job in jobs.live()
+        jobs.move(job, a_move(S.SUCCESS))
+        assert job.id not in {one.id for one in jobs.live()}
+
+    _at_once(8, walk)
     assert jobs.live() == []
+
+
+def test_what_is_told_late_of_live_jobs_undoes_nothing(jobs: Jobs, database: Database) -> None:
+    live = LiveJobs(database)
+    submitted, ended = added(jobs), added(jobs)
+    assert live.list() == [submitted, ended]
+    queued = jobs.move(submitted, a_move(S.QUEUE))
+    jobs.move(ended, a_move(S.KILLED))
+    assert live.list() == [queued]
+    live.moved([submitted, ended])
+    assert live.list() == [queued]
 
 
 def test_many_live_jobs_are_read_in_pieces_and_in_order(jobs: Jobs) -> None:
@@ -219,7 +251,33 @@ def test_of_many_moves_of_one_record_at_once_one_happens(jobs: Jobs) -> None:
 
 
 def test_an_empty_batch_is_nothing(jobs: Jobs) -> None:
-    assert jobs.move_all([]) == []
+    assert jobs.move_all([]) == jobs.advance([added(jobs)], lambda _: None, {}) == []
+
+
+def test_a_job_is_advanced_as_far_as_it_goes_with_a_line_of_history_for_each_move(jobs: Jobs) -> None:
+    placed, stale = brought_to(jobs, S.SCHEDULE), brought_to(jobs, S.SCHEDULE)
+    killing = jobs.move(stale, a_move(S.KILLING))
+    way = {S.SCHEDULE: S.RUNNING, S.RUNNING: S.SUCCESS}
+    report = a_report(a_task(state=TaskState.SUCCEEDED, exit_code=0))
+
+    def next_move(job: Job) -> Move | None:
+        return a_move(way[job.state]) if job.state in way else None
+
+    moved = jobs.advance([placed, stale], next_move, {placed.handle: report})
+    assert [(job.id, job.state) for job in moved] == [(placed.id, S.RUNNING), (placed.id, S.SUCCESS)]
+    assert [line.to_state for line in jobs.history(placed.id)] == [S.SUBMIT, S.SCHEDULE, S.RUNNING, S.SUCCESS]
+    assert jobs.get(placed.id) == moved[-1]
+    assert jobs.tasks(placed.id) == list(report.tasks)
+    assert jobs.get(stale.id) == killing
+
+
+def test_a_job_that_would_be_advanced_outside_the_table_leaves_no_trace(jobs: Jobs) -> None:
+    placed = brought_to(jobs, S.SCHEDULE)
+    moves = iter([a_move(S.RUNNING), a_move(S.SCHEDULE)])
+    with pytest.raises(ConflictError, match="from running to schedule"):
+        jobs.advance([placed], lambda _: next(moves), {placed.handle: a_report(a_task())})
+    assert jobs.get(placed.id) == placed
+    assert jobs.tasks(placed.id) == []
 
 
 def test_an_ended_job_keeps_how_long_its_last_attempt_ran(jobs: Jobs, database: Database) -> None:
@@ -248,25 +306,13 @@ def test_why_a_job_waits_is_told_without_a_move(jobs: Jobs) -> None:
     jobs.move(waiting, a_move(S.SCHEDULE))
 
 
-def test_a_job_that_is_placed_while_its_reason_is_told_keeps_none(jobs: Jobs) -> None:
+def test_a_job_that_is_placed_while_its_reason_is_told_keeps_none(jobs: Jobs, database: Database) -> None:
     waiting = brought_to(jobs, S.QUEUE)
 
-    class Placing(dict[str, str]):
-        """Reasons that are looked up just as the job is placed: after what waits was read, before it is written."""
-
-        def get(self, key: str, default: Any = None) -> Any:
-            jobs.move(waiting, a_move(S.SCHEDULE))
-            return super().get(key, default)
-
-    jobs.say_why(Placing({waiting.id: "too late"}))
-    assert (jobs.get(waiting.id).state, jobs.get(waiting.id).queue_reason) == (S.SCHEDULE, "")
-
-
-def test_running_jobs_are_counted_for_their_user(jobs: Jobs) -> None:
-    for state in (S.QUEUE, S.SCHEDULE, S.RUNNING, S.KILLING, S.SUCCESS):
-        brought_to(jobs, state)
-    brought_to(jobs, S.RUNNING, user="bob")
-    assert (jobs.running("ann"), jobs.running("bob"), jobs.running("eve")) == (3, 1, 0)
+    assert jobs.live() == [waiting]
+    placed = Jobs(database).move(waiting, a_move(S.SCHEDULE))
+    jobs.say_why({waiting.id: "too late"})
+    assert jobs.live() == [jobs.get(waiting.id)] == [placed]
 
 
 def test_events_are_read_on_from_a_number_for_all_or_one_user(jobs: Jobs) -> None:

@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import select, update
 
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnauthenticatedError
-from paddlecloud.model.user import Quota, Role, Scope
+from paddlecloud.model.user import ALL_CLUSTERS, Quota, Role, Scope
 from paddlecloud.store.db import Database
 from paddlecloud.store.schema import access_keys, tokens
 from paddlecloud.store.schema import users as user_table
@@ -30,7 +30,7 @@ def ann(users: Users) -> str:
 def test_a_user_comes_back_as_added(users: Users) -> None:
     added = users.add("张三@163.com", Role.ADMIN, None, NOW)
     assert users.get("张三@163.com") == added
-    assert (added.role, added.disabled, added.quota, added.created_at) == (Role.ADMIN, False, Quota(), NOW)
+    assert (added.role, added.disabled, added.created_at) == (Role.ADMIN, False, NOW)
     other = users.add("ann", Role.USER, None, NOW)
     assert users.list() == [other, added]
 
@@ -56,7 +56,8 @@ def test_nothing_can_be_done_to_a_user_who_does_not_exist(users: Users) -> None:
         lambda: users.change("eve", disabled=True),
         lambda: users.change("eve", role=Role.ADMIN),
         lambda: users.change("eve", password="x"),
-        lambda: users.change("eve", quota=Quota()),
+        lambda: users.change("eve", quotas={"cce": Quota()}),
+        lambda: users.account("eve"),
         lambda: users.add_key("eve", NOW),
         lambda: users.add_token("eve", "t", Scope.READ, None, NOW),
     ):
@@ -64,21 +65,34 @@ def test_nothing_can_be_done_to_a_user_who_does_not_exist(users: Users) -> None:
             act()
 
 
-def test_quotas_are_set_as_a_whole_and_listed_for_the_scheduler(users: Users, ann: str) -> None:
-    assert users.quotas() == {}
-    quota = Quota(running_jobs=2, wall_time_seconds=0)
-    assert users.change(ann, quota=quota).quota == quota
-    assert users.get(ann).quota == quota
-    assert users.quotas() == {ann: quota}
-    users.change(ann, quota=Quota(instances=4))
-    assert users.quotas() == {ann: Quota(instances=4)}
+def test_quotas_are_set_as_a_whole_for_one_cluster_or_for_all_together(users: Users, ann: str) -> None:
+    users.add("bob", Role.USER, None, NOW)
+    overall, on_cce = Quota(running_jobs=2, wall_time_seconds=0), Quota(waiting_jobs=7, minutes_a_day=100)
+    changed = users.change(ann, quotas={ALL_CLUSTERS: overall, "cce": on_cce})
+    assert (changed.quota, changed.quotas) == (overall, {"cce": on_cce})
+    assert users.account(ann) == changed
+    assert [account.quota for account in users.accounts()] == [overall, Quota()]
+    assert users.quotas([ann, "bob"]) == {ann: {ALL_CLUSTERS: overall, "cce": on_cce}}
+    assert users.quotas(["bob"]) == users.quotas([]) == {}
+    users.change(ann, quotas={"cce": Quota(instances=4)})
+    assert users.quotas([ann]) == {ann: {ALL_CLUSTERS: overall, "cce": Quota(instances=4)}}
+
+
+def test_a_quota_without_limits_on_a_cluster_is_kept_and_a_quota_that_is_taken_away_is_gone(
+    users: Users, ann: str
+) -> None:
+    """On a cluster it takes the place of the cluster's own limits; over all clusters there is nothing to replace."""
+    users.change(ann, quotas={ALL_CLUSTERS: Quota(instances=1), "cce": Quota(), "bcc": Quota(instances=2)})
+    users.change(ann, quotas={ALL_CLUSTERS: Quota(), "bcc": None, "never-there": None})
+    assert users.quotas([ann]) == {ann: {"cce": Quota()}}
 
 
 @pytest.mark.parametrize("limit", [-1, 2**31])
 def test_a_quota_that_is_no_limit_is_refused(users: Users, ann: str, limit: int) -> None:
     with pytest.raises(InvalidError) as refused:
-        users.change(ann, quota=Quota(instances=limit))
+        users.change(ann, quotas={"cce": Quota(), "bcc": Quota(instances=limit)})
     assert refused.value.field == "instances"
+    assert users.quotas([ann]) == {}
 
 
 def test_a_password_identifies_its_user_alone(users: Users, ann: str) -> None:

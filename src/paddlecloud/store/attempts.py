@@ -6,7 +6,7 @@ What was once known of a task's end is never lost to a later report that knows l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,13 @@ from paddlecloud.store.schema import attempts, tasks
 
 _SET_RUNNING = update(attempts).where(attempts.c.handle == bindparam("of")).values(running_at=bindparam("at"))
 _SET_STOPPED = update(attempts).where(attempts.c.handle == bindparam("of")).values(stopped_at=bindparam("at"))
+_SET_CLEANED = update(attempts).where(attempts.c.handle == bindparam("of")).values(cleaned=true())
+_HELD = select(attempts).where(attempts.c.cleaned == false()).order_by(attempts.c.job, attempts.c.attempt)
+_KNOWN_HANDLES = select(attempts.c.handle).where(attempts.c.handle.in_(bindparam("handles", expanding=True)))
+_KNOWN_TASKS = select(tasks).where(tasks.c.handle.in_(bindparam("handles", expanding=True)))
+_ADD_TASK = insert(tasks)
+_SET_TASK = update(tasks).where(tasks.c.handle == bindparam("of"), tasks.c.name == bindparam("task"))
+_REPORTED = [field.name for field in fields(TaskReport)]
 _DECIDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
 
@@ -54,14 +61,13 @@ def set_stopped(connection: Connection, stopped: Iterable[tuple[str, datetime]])
 
 
 def held(connection: Connection) -> list[Held]:
-    query = select(attempts).where(attempts.c.cleaned == false()).order_by(attempts.c.job, attempts.c.attempt)
-    return [Held(handle=row.handle, cluster=row.cluster, job=row.job) for row in connection.execute(query)]
+    return [Held(handle=row.handle, cluster=row.cluster, job=row.job) for row in connection.execute(_HELD)]
 
 
 def set_cleaned(connection: Connection, handles: Iterable[str]) -> None:
     rows = [{"of": handle} for handle in handles]
     if rows:
-        connection.execute(update(attempts).where(attempts.c.handle == bindparam("of")).values(cleaned=true()), rows)
+        connection.execute(_SET_CLEANED, rows)
 
 
 def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
@@ -75,6 +81,8 @@ def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
 
 def record(connection: Connection, reports: Mapping[str, Report]) -> None:
     """Write what these reports add; handles that no attempt has are left out."""
+    if not reports:
+        return
     known = _known_tasks(connection, reports)
     added: list[Values] = []
     changed: list[Values] = []
@@ -86,11 +94,9 @@ def record(connection: Connection, reports: Mapping[str, Report]) -> None:
             elif (now_known := merged(earlier, said)) != earlier:
                 changed.append({"of": handle, "task": said.name} | _columns(now_known))
     if added:
-        connection.execute(insert(tasks), added)
+        connection.execute(_ADD_TASK, added)
     if changed:
-        connection.execute(
-            update(tasks).where(tasks.c.handle == bindparam("of"), tasks.c.name == bindparam("task")), changed
-        )
+        connection.execute(_SET_TASK, changed)
 
 
 def merged(known: TaskReport, said: TaskReport) -> TaskReport:
@@ -126,15 +132,15 @@ def _known_tasks(connection: Connection, reports: Mapping[str, Report]) -> dict[
     """By handle and name, the tasks recorded so far of those reports whose attempt exists."""
     found: dict[str, dict[str, TaskReport]] = {}
     for some in batches(list(reports)):
-        for handle in connection.execute(select(attempts.c.handle).where(attempts.c.handle.in_(some))).scalars():
+        for handle in connection.execute(_KNOWN_HANDLES, {"handles": some}).scalars():
             found[handle] = {}
-        for task in connection.execute(select(tasks).where(tasks.c.handle.in_(some))):
+        for task in connection.execute(_KNOWN_TASKS, {"handles": some}):
             found[task.handle][task.name] = _report(task)
     return found
 
 
 def _columns(report: TaskReport) -> Values:
-    return asdict(report) | {"state": report.state.value}
+    return {field: getattr(report, field) for field in _REPORTED} | {"state": report.state.value}
 
 
 def _report(found: Row[Any]) -> TaskReport:

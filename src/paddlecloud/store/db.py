@@ -7,85 +7,190 @@ nobody. A database that this program cannot keep whole is refused before anythin
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
-from sqlalchemy import Connection, Engine, inspect, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine
 
-from paddlecloud.model.errors import ConfigError
-from paddlecloud.store import migrations, sqlite
+from paddlecloud.model.errors import ConfigError, PaddleCloudError
+from paddlecloud.store import beside, migrations, sqlite
+
+POSTGRES_PREFIXES = ("postgresql://", "postgres://")
+_INSTALL_POSTGRES = "pip install 'paddlecloud[postgres]'"
+
+
+class Kind(Protocol):
+    """What SQLite and PostgreSQL do each in their own way."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The database as messages name it, never with its password."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Lets one process at a time create or migrate it."""
+        ...
+
+    def check(self) -> None:
+        """Raise ConfigError unless it is empty, or whole and ours; nothing in it is changed."""
+        ...
+
+    def create(self) -> None:
+        """Make it if it is absent and can be made."""
+        ...
+
+    def exists(self) -> bool:
+        """Whether there is something to read at all."""
+        ...
+
+    def readers(self) -> Engine:
+        """Transactions that see one moment of the records."""
+        ...
+
+    def writer(self, readers: Engine, /) -> Engine:
+        """Transactions that nobody else can be writing beside, and that are on the disk when they end."""
+        ...
+
+    def confirm(self, writer: Engine, /) -> None:
+        """Raise unless this process may still write."""
+        ...
+
+    def size_bytes(self, connection: Connection, /) -> int: ...
+
+    def meaning(self, error: Exception) -> PaddleCloudError | None:
+        """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
+        ...
 
 
 class Database:
-    def __init__(self, engine: Engine, file: Path) -> None:
-        self._readers = engine
-        self._writer = sqlite.writing(engine)
-        self._file = file
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._readers = kind.readers()
+        self._writer = kind.writer(self._readers)
         self._write_lock = threading.Lock()
 
     @classmethod
-    def open(cls, url: str) -> Database:
-        """The database of this URL, made or brought up to date if need be."""
-        if not url.startswith(sqlite.PREFIX):
-            raise ConfigError(f"database {url!r} is of no kind that is known: write sqlite:////path/to/paddlecloud.db")
-        file = sqlite.database_file(url)
-        with sqlite.alone(file):
-            sqlite.refuse_unusable(file)
-            sqlite.create(file)
-            database = cls(sqlite.engine(file), file)
+    def open(
+        cls,
+        url: str,
+        *,
+        before_migration: Callable[[str], None] = lambda _revision: None,
+        on_lost: Callable[[str], None] = lambda _why: None,
+    ) -> Database:
+        """The database of this URL, made or brought up to date if need be, for this process to write.
+
+        `before_migration` is told the revision of records that are about to be migrated; `on_lost` is told why this
+        process may not write any more.
+        """
+        kind = kind_of(url, on_lost)
+        with kind.alone():
+            kind.check()
+            kind.create()
+            database = cls(kind)
             try:
-                database._migrate()
+                database.confirm()
+                database._migrate(before_migration)
             except BaseException:
                 database.close()
                 raise
         return database
 
     def close(self) -> None:
+        self._writer.dispose()
         self._readers.dispose()
+
+    @property
+    def label(self) -> str:
+        return self._kind.label
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A view of the records as of the last commit."""
-        with self._translating(), self._readers.begin() as connection:
+        with _translating(self._kind), self._readers.begin() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction: it is durable when this returns, and leaves no trace if anything is raised."""
-        with self._translating(), self._write_lock, self._writer.begin() as connection:
+        with _translating(self._kind), self._write_lock, self._writer.begin() as connection:
             yield connection
+            beside.execute(connection)
+        beside.committed()
 
-    def _migrate(self) -> None:
-        if self._revision() == migrations.HEAD:
+    def confirm(self) -> None:
+        """Raise unless this process may still write: whoever acts on records asks this first.
+
+        A PostgreSQL that was away may have come back with another server in our place.
+        """
+        with _translating(self._kind), self._write_lock:
+            self._kind.confirm(self._writer)
+
+    def _migrate(self, before_migration: Callable[[str], None]) -> None:
+        with self.read() as connection:
+            revision = migrations.revision(connection)
+        if revision == migrations.HEAD:
             return
+        if revision is not None:
+            refuse_newer(revision, f"database {self._kind.label}")
+            before_migration(revision)
         with self.write() as connection:
-            revision = _revision(connection)
-            if revision is not None and revision not in migrations.known_revisions():
-                raise ConfigError(
-                    f"database {self._file} was written by a newer PaddleCloud (revision {revision}): "
-                    "upgrade this program, or restore a backup"
-                )
             migrations.upgrade(connection)
 
-    def _revision(self) -> str | None:
-        with self.read() as connection:
-            return _revision(connection)
 
-    @contextmanager
-    def _translating(self) -> Iterator[None]:
+@contextmanager
+def reading(url: str) -> Iterator[tuple[Connection, Kind]]:
+    """One moment of the records of a database that another process may be using; nothing in it is changed."""
+    kind = kind_of(url)
+    with _translating(kind):
+        if not kind.exists():
+            raise ConfigError(f"there are no records in {kind.label} yet: a server makes them when it starts")
+        kind.check()
+        readers = kind.readers()
         try:
-            yield
-        except (DBAPIError, sqlite.DriverError) as error:
-            known = sqlite.meaning(error, self._file)
-            if known is None:
-                raise
-            raise known from error
+            with readers.begin() as connection:
+                revision = migrations.revision(connection)
+                if revision is None:
+                    raise ConfigError(f"there are no records in {kind.label} yet: a server makes them when it starts")
+                refuse_newer(revision, f"database {kind.label}")
+                yield connection, kind
+        finally:
+            readers.dispose()
 
 
-def _revision(connection: Connection) -> str | None:
-    """What the tables were last migrated to; None: there are none yet."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+def kind_of(url: str, on_lost: Callable[[str], None] = lambda _why: None) -> Kind:
+    if url.startswith(sqlite.PREFIX):
+        return sqlite.SQLite(url)
+    if not url.startswith(POSTGRES_PREFIXES):
+        raise ConfigError(
+            "the database is of no kind that is known: write postgresql://user@host/name, or "
+            "sqlite:////path/to/paddlecloud.db"
+        )
+    try:
+        from paddlecloud.store import postgres
+    except ImportError:
+        raise ConfigError(f"records in PostgreSQL need a driver that is not installed: {_INSTALL_POSTGRES}") from None
+    return postgres.PostgreSQL(url, on_lost)
+
+
+def refuse_newer(revision: str, what: str) -> None:
+    if revision not in migrations.known_revisions():
+        raise ConfigError(
+            f"{what} was written by a newer PaddleCloud (revision {revision}): "
+            "upgrade this program, or restore a backup"
+        )
+
+
+@contextmanager
+def _translating(kind: Kind) -> Iterator[None]:
+    try:
+        yield
+    except PaddleCloudError:
+        raise
+    except Exception as error:
+        known = kind.meaning(error)
+        if known is None:
+            raise
+        raise known from error

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from paddlecloud.model.job import Job, Moved
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import JobState
 from paddlecloud.store.records import Values
 from paddlecloud.store.schema import history
+
+_OF_JOB = select(history).where(history.c.job == bindparam("of")).order_by(history.c.seq)
+_AFTER = select(history).where(history.c.seq > bindparam("seen")).order_by(history.c.seq).limit(bindparam("most"))
+_AFTER_OF_USER = _AFTER.where(history.c.user == bindparam("whose"))
+_LAST = select(func.max(history.c.seq))
 
 
 def submitted(job: Job) -> Values:
@@ -39,19 +44,17 @@ def moved(before: Job, after: Job, move: Move) -> Values:
 
 
 def of_job(connection: Connection, job: str) -> list[Moved]:
-    return [_moved(row) for row in connection.execute(select(history).where(history.c.job == job).order_by("seq"))]
+    return [_moved(row) for row in connection.execute(_OF_JOB, {"of": job})]
 
 
 def after(connection: Connection, seq: int, user: str | None, limit: int) -> list[Moved]:
-    query = select(history).where(history.c.seq > seq).order_by(history.c.seq).limit(limit)
-    if user is not None:
-        query = query.where(history.c.user == user)
-    return [_moved(row) for row in connection.execute(query)]
+    query = _AFTER if user is None else _AFTER_OF_USER
+    return [_moved(row) for row in connection.execute(query, {"seen": seq, "whose": user, "most": limit})]
 
 
 def last(connection: Connection) -> int:
     """The number of the newest event; 0: there is none yet."""
-    newest: int | None = connection.execute(select(func.max(history.c.seq))).scalar_one()
+    newest: int | None = connection.execute(_LAST).scalar_one()
     return newest or 0
 
 

@@ -1,16 +1,14 @@
-"""The records of jobs. `Jobs.move_all` is the one place that changes a job's state, and the only caller of `apply`:
-the table's check, the compare-and-set on `version`, the history row and the attempt row are one transaction, so that
-nothing happens to a job that its history does not tell.
+"""The records of jobs. A job's state is changed here alone, and `apply` called by no one else: the table's check, the
+compare-and-set on `version`, the history row and the attempt row are one transaction, so that nothing happens to a job
+that its history does not tell.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import builtins
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -19,13 +17,14 @@ from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, Moved
 from paddlecloud.model.lifecycle import Move
-from paddlecloud.model.state import HELD, LIVE, WAITING, JobState
+from paddlecloud.model.state import WAITING, JobState
 from paddlecloud.model.task import Report, TaskReport
 from paddlecloud.model.views import JobPage
-from paddlecloud.store import attempts, history, records
+from paddlecloud.store import attempts, cursors, history, records
 from paddlecloud.store.attempts import Held
 from paddlecloud.store.batches import batches
 from paddlecloud.store.db import Database
+from paddlecloud.store.live import LiveJobs
 from paddlecloud.store.schema import attempts as attempt_table
 from paddlecloud.store.schema import history as history_table
 from paddlecloud.store.schema import idempotency as idempotency_table
@@ -33,7 +32,20 @@ from paddlecloud.store.schema import jobs as job_table
 
 PAGE_LIMIT = 1000
 
-_CURSOR = re.compile(r"before:(\d{1,18})")
+# Statements are made once: to build one anew takes longer than to execute it.
+_GET = select(job_table).where(job_table.c.id == bindparam("sought"))
+_VERSIONS = (
+    select(job_table.c.id, job_table.c.version)
+    .where(job_table.c.id.in_(bindparam("ids", expanding=True)))
+    .with_for_update()
+)
+_SUBMITTED = select(idempotency_table.c.body_hash, idempotency_table.c.job).where(
+    idempotency_table.c.user == bindparam("submitter"), idempotency_table.c.key == bindparam("sought")
+)
+_ADD_JOB = insert(job_table)
+_ADD_HISTORY = insert(history_table)
+_ADD_ATTEMPT = insert(attempt_table)
+_ADD_IDEMPOTENCY = insert(idempotency_table)
 _SET_STATE = update(job_table).where(
     job_table.c.id == bindparam("moved_id"), job_table.c.version == bindparam("moved_version")
 )
@@ -55,16 +67,16 @@ class Idempotency:
 class Jobs:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._live: dict[str, Job] = {}
+        self._live = LiveJobs(db)
 
     def add(self, job: Job, *, group: str, idempotency: Idempotency | None = None) -> Job:
         """Record a submission; the job itself, or the earlier one of the same key and body."""
         try:
             with self._db.write() as connection:
-                connection.execute(insert(job_table), records.new_row(job, group))
-                connection.execute(insert(history_table), history.submitted(job))
+                connection.execute(_ADD_JOB, records.new_row(job, group))
+                connection.execute(_ADD_HISTORY, history.submitted(job))
                 if idempotency is not None:
-                    connection.execute(insert(idempotency_table), _idempotency_row(job, idempotency))
+                    connection.execute(_ADD_IDEMPOTENCY, _idempotency_row(job, idempotency))
         except IntegrityError:
             earlier = self.submitted(job.user, idempotency) if idempotency else None
             if earlier is None:
@@ -74,7 +86,7 @@ class Jobs:
 
     def get(self, job_id: str) -> Job:
         with self._db.read() as connection:
-            row = connection.execute(select(job_table).where(job_table.c.id == job_id)).one_or_none()
+            row = connection.execute(_GET, {"sought": job_id}).one_or_none()
         if row is None:
             raise NotFoundError(f"there is no job {job_id!r}")
         return records.job(row)
@@ -99,43 +111,28 @@ class Jobs:
         if name is not None:
             query = query.where(job_table.c.name == name)
         if cursor is not None:
-            query = query.where(job_table.c.seq < _read_cursor(cursor))
+            query = query.where(job_table.c.seq < cursors.read(cursor))
         with self._db.read() as connection:
             rows = connection.execute(query).all()
         more = len(rows) > limit
         return JobPage(
             items=tuple(records.job(row) for row in rows[:limit]),
-            next_cursor=_write_cursor(rows[limit - 1].seq) if more else None,
+            next_cursor=cursors.write(rows[limit - 1].seq) if more else None,
         )
 
     def live(self) -> builtins.list[Job]:
-        """Every job that is not in a final state, oldest first: what a round looks at.
+        """Every job that is not in a final state, oldest first: what a round looks at."""
+        return self._live.list()
 
-        Only those that moved since the last call are read whole; of the others the reason alone can have changed.
-        """
-        known = self._live
-        look = select(job_table.c.id, job_table.c.version, job_table.c.queue_reason)
-        look = look.where(job_table.c.state.in_([state.value for state in LIVE])).order_by(job_table.c.seq)
-        with self._db.read() as connection:
-            seen = connection.execute(look).all()
-            moved = [job_id for job_id, version, _ in seen if job_id not in known or known[job_id].version != version]
-            read = _read(connection, moved, known)
-        live = [
-            job if job.queue_reason == reason else replace(job, queue_reason=reason)
-            for job, reason in ((read.get(job_id) or known[job_id], reason) for job_id, _, reason in seen)
-        ]
-        self._live = {job.id: job for job in live}
-        return live
+    def confirm(self) -> None:
+        """Raise unless what was read is still this server's to act on."""
+        self._db.confirm()
 
-    def running(self, user: str) -> int:
-        """How many of the user's jobs a backend may hold."""
-        query = (
-            select(func.count())
-            .select_from(job_table)
-            .where(job_table.c.user == user, job_table.c.state.in_([state.value for state in HELD]))
-        )
+    def counts(self) -> dict[JobState, int]:
+        """How many jobs are recorded in each state; one that has none is left out."""
+        query = select(job_table.c.state, func.count()).group_by(job_table.c.state)
         with self._db.read() as connection:
-            return connection.execute(query).scalar_one()
+            return {JobState(state): count for state, count in connection.execute(query)}
 
     def move(self, job: Job, move: Move) -> Job:
         """The job after the move; ConflictError if the table has no such move or the job has changed meanwhile."""
@@ -147,41 +144,54 @@ class Jobs:
 
     def move_all(self, pairs: Sequence[tuple[Job, Move]]) -> builtins.list[Job]:
         """The jobs after their moves, in one transaction; those that have changed meanwhile are left out."""
-        proposed = [(job, lifecycle.apply(job, move), move) for job, move in pairs]
-        if not proposed:
+        return self._make([_Step(job, lifecycle.apply(job, move), move) for job, move in pairs], {})
+
+    def advance(
+        self,
+        jobs: Iterable[Job],
+        next_move: Callable[[Job], Move | None],
+        reports: Mapping[str, Report],
+    ) -> builtins.list[Job]:
+        """Move each job as far as `next_move` says, and keep what backends said of these handles, in one transaction.
+
+        The jobs after every single move are returned; what has changed meanwhile is left out.
+        """
+        steps: builtins.list[_Step] = []
+        for job in jobs:
+            while (move := next_move(job)) is not None:
+                steps.append(_Step(job, lifecycle.apply(job, move), move))
+                job = steps[-1].after
+        return self._make(steps, reports)
+
+    def _make(self, steps: Sequence[_Step], reports: Mapping[str, Report]) -> builtins.list[Job]:
+        if not steps and not reports:
             return []
         with self._db.write() as connection:
-            versions = _versions(connection, [job.id for job, _ in pairs])
-            made: builtins.list[tuple[Job, Job, Move]] = []
-            for before, after, move in proposed:
-                if versions.get(before.id) == before.version:
-                    versions[before.id] = after.version
-                    made.append((before, after, move))
-            _write_moves(connection, made)
-        return [after for _, after, _ in made]
+            attempts.record(connection, reports)
+            versions = _versions(connection, {step.before.id for step in steps})
+            made: builtins.list[_Step] = []
+            for step in steps:
+                if versions.get(step.before.id) == step.before.version:
+                    versions[step.before.id] = step.after.version
+                    made.append(step)
+                else:
+                    versions.pop(step.before.id, None)  # what was to follow rests on a record that is not there
+            _write(connection, made)
+        moved = [step.after for step in made]
+        self._live.moved(moved)
+        return moved
 
     def say_why(self, reasons: Mapping[str, str]) -> None:
-        """Tell why jobs wait, without a move; what was said before, and jobs that no longer wait, are left alone."""
+        """Tell why jobs wait, without a move; jobs that no longer wait are left alone."""
         if not reasons:
             return
-        query = select(job_table.c.id, job_table.c.queue_reason)
-        query = query.where(job_table.c.state.in_([state.value for state in WAITING]))
-        with self._db.read() as connection:
-            waiting = connection.execute(query).all()
-        rows = [
-            {"waiting_id": job_id, "reason": reasons[job_id]}
-            for job_id, said in waiting
-            if reasons.get(job_id, said) != said
-        ]
-        if rows:
-            with self._db.write() as connection:
-                connection.execute(_SET_REASON, rows)
+        with self._db.write() as connection:
+            connection.execute(_SET_REASON, [{"waiting_id": job, "reason": why} for job, why in reasons.items()])
+        self._live.told(reasons)
 
     def record_tasks(self, reports: Mapping[str, Report]) -> None:
         """Keep what backends said of these handles; only what is new is written."""
-        if reports:
-            with self._db.write() as connection:
-                attempts.record(connection, reports)
+        self._make([], reports)
 
     def tasks(self, job_id: str) -> builtins.list[TaskReport]:
         """The tasks of the job's newest attempt."""
@@ -213,11 +223,8 @@ class Jobs:
 
     def submitted(self, user: str, idempotency: Idempotency) -> Job | None:
         """The job that was submitted with this key and body; ConflictError if it was another body."""
-        query = select(idempotency_table.c.body_hash, idempotency_table.c.job).where(
-            idempotency_table.c.user == user, idempotency_table.c.key == idempotency.key
-        )
         with self._db.read() as connection:
-            found = connection.execute(query).one_or_none()
+            found = connection.execute(_SUBMITTED, {"submitter": user, "sought": idempotency.key}).one_or_none()
         if found is None:
             return None
         if found.body_hash != idempotency.body_hash:
@@ -229,38 +236,39 @@ class Jobs:
         return self.get(found.job)
 
 
-def _read(connection: Connection, ids: Sequence[str], known: Mapping[str, Job]) -> dict[str, Job]:
-    read: dict[str, Job] = {}
-    for some in batches(ids):
-        for row in connection.execute(select(job_table).where(job_table.c.id.in_(some))).all():
-            before = known.get(row.id)
-            read[row.id] = records.job(row, before.spec if before else None)
-    return read
+class _Step(NamedTuple):
+    """One move of one job. What a job is moved to in one go is a chain of them."""
+
+    before: Job
+    after: Job
+    move: Move
 
 
-def _versions(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+def _versions(connection: Connection, ids: Collection[str]) -> dict[str, int]:
     """The versions of these jobs, which nobody else changes before this transaction ends."""
     versions: dict[str, int] = {}
-    for some in batches(ids):
-        query = select(job_table.c.id, job_table.c.version).where(job_table.c.id.in_(some)).with_for_update()
-        versions.update((job_id, version) for job_id, version in connection.execute(query))
+    for some in batches(sorted(ids)):
+        versions.update((job_id, version) for job_id, version in connection.execute(_VERSIONS, {"ids": some}))
     return versions
 
 
-def _write_moves(connection: Connection, made: Sequence[tuple[Job, Job, Move]]) -> None:
+def _write(connection: Connection, made: Sequence[_Step]) -> None:
     if not made:
         return
+    chains: dict[str, builtins.list[_Step]] = {}
+    for step in made:
+        chains.setdefault(step.before.id, []).append(step)
     connection.execute(
         _SET_STATE,
         [
-            {"moved_id": before.id, "moved_version": before.version} | records.changing(after)
-            for before, after, _ in made
+            {"moved_id": job_id, "moved_version": chain[0].before.version, **records.changing(chain[-1].after)}
+            for job_id, chain in chains.items()
         ],
     )
-    connection.execute(insert(history_table), [history.moved(before, after, move) for before, after, move in made])
+    connection.execute(_ADD_HISTORY, [history.moved(*step) for step in made])
     placed = [attempts.row(after) for _, after, _ in made if after.state is JobState.SCHEDULE]
     if placed:
-        connection.execute(insert(attempt_table), placed)
+        connection.execute(_ADD_ATTEMPT, placed)
     attempts.set_running(
         connection, [(after.handle, move.at) for _, after, move in made if after.state is JobState.RUNNING]
     )
@@ -277,20 +285,3 @@ def _idempotency_row(job: Job, idempotency: Idempotency) -> records.Values:
         "job": job.id,
         "created_at": job.created_at,
     }
-
-
-def _write_cursor(seq: int) -> str:
-    return base64.urlsafe_b64encode(f"before:{seq}".encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> int:
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        found = _CURSOR.fullmatch(base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii"))
-    except (UnicodeError, binascii.Error):
-        found = None
-    if found is None:
-        raise InvalidError(
-            f"cursor {cursor!r} is not one this server gave: take next_cursor of the last page as it is", field="cursor"
-        )
-    return int(found[1])

@@ -48,7 +48,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class FreeText(TypeDecorator[str]):
-    """Text that a program or a person wrote, such as the end of a log: no odd character in it stops a write.
+    """Text that a program or a person wrote: no odd character in it stops a write, or a question that has no answer.
 
     PostgreSQL takes no NUL and neither database a half of a surrogate pair; both become U+FFFD.
     """
@@ -69,15 +69,11 @@ _Serial = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _text(name: str, *arguments: Any, **options: Any) -> Column[Any]:
-    return Column(name, Text, *arguments, nullable=False, **options)
-
-
-def _free_text(name: str) -> Column[Any]:
-    return Column(name, FreeText, nullable=False)
+    return Column(name, FreeText, *arguments, nullable=False, **options)
 
 
 def _maybe_text(name: str) -> Column[Any]:
-    return Column(name, Text, nullable=True)
+    return Column(name, FreeText, nullable=True)
 
 
 def _number(name: str, **options: Any) -> Column[Any]:
@@ -118,6 +114,7 @@ quotas = Table(
     _text("user", ForeignKey("users.name"), primary_key=True),
     _text("cluster", primary_key=True),
     _maybe_number("running_jobs"),
+    _maybe_number("waiting_jobs"),
     _maybe_number("instances"),
     _maybe_number("wall_time_seconds"),
     _maybe_number("minutes_a_day"),
@@ -168,8 +165,8 @@ jobs = Table(
     _maybe_time("finished_at"),
     Column("duration_seconds", Float, nullable=True),
     _maybe_text("tree"),
-    _free_text("queue_reason"),
-    _free_text("error"),
+    _text("queue_reason"),
+    _text("error"),
     _maybe_text("placement"),
     _text("spec"),
     Index("ix_jobs_id", "id", unique=True),
@@ -210,8 +207,8 @@ tasks = Table(
     _maybe_time("started_at"),
     _maybe_time("ended_at"),
     _number("restarts"),
-    _free_text("reason"),
-    _free_text("tail"),
+    _text("reason"),
+    _text("tail"),
 )
 
 history = Table(
@@ -224,7 +221,7 @@ history = Table(
     _time("at"),
     _maybe_text("from_state"),
     _text("to_state"),
-    _free_text("why"),
+    _text("why"),
     Index("ix_history_job", "job", "seq"),
     Index("ix_history_user", "user", "seq"),
     sqlite_autoincrement=True,
@@ -238,6 +235,23 @@ idempotency = Table(
     _text("body_hash"),
     _text("job", ForeignKey("jobs.id")),
     _time("created_at"),
+    Index("ix_idempotency_job", "job"),
+)
+
+# What each finished job has left behind, measured once, when nothing of it runs anywhere any more.
+remains = Table(
+    "remains",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _text("kind", primary_key=True),
+    _text("user"),
+    _time("ended_at"),
+    _text("stage"),
+    Column("size_bytes", BigInteger, nullable=False),
+    _number("files"),
+    _maybe_time("removed_at"),
+    _text("removed_by"),
+    Index("ix_remains_age", "kind", "ended_at", "stage"),
 )
 
 audit = Table(
@@ -248,9 +262,9 @@ audit = Table(
     _text("user"),
     _text("address"),
     _text("action"),
-    _free_text("target"),
+    _text("target"),
     _text("request_id"),
-    _free_text("detail"),
+    _text("detail"),
     Index("ix_audit_user", "user", "seq"),
     Index("ix_audit_at", "at"),
     sqlite_autoincrement=True,

@@ -1,4 +1,4 @@
-"""The server's key file, and what is encrypted with it.
+"""The server's key file, and what is encrypted and signed with it.
 
 A signature can only be checked with the secret key itself, so it is kept, but encrypted: who has a copy of the
 database alone has no key. The file must be the server's own and closed to everybody else.
@@ -12,6 +12,7 @@ import os
 import secrets
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -21,7 +22,7 @@ from paddlecloud.model.errors import ConfigError
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
-_PURPOSE = b"paddlecloud: access keys"
+_ACCESS_KEYS = "access keys"
 
 
 class Cipher:
@@ -30,18 +31,19 @@ class Cipher:
     def __init__(self, key_file: Path) -> None:
         self._file = key_file
         self._lock = threading.Lock()
-        self._aead: AESGCM | None = None
+        self._keys: dict[str, bytes] = {}
 
     def encrypt(self, text: str, bound_to: str) -> str:
         """The text, encrypted. The first use makes the key file."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = self._opened(create=True).encrypt(nonce, text.encode(), bound_to.encode())
+        sealed = AESGCM(self._key(_ACCESS_KEYS, create=True)).encrypt(nonce, text.encode(), bound_to.encode())
         return base64.b64encode(nonce + sealed).decode()
 
     def decrypt(self, sealed: str, bound_to: str) -> str:
         raw = base64.b64decode(sealed)
+        aead = AESGCM(self._key(_ACCESS_KEYS, create=False))
         try:
-            text = self._opened(create=False).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode())
+            text = aead.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode())
         except InvalidTag:
             raise ConfigError(
                 f"key file {self._file} is not the one that this database's access keys were encrypted with: "
@@ -49,43 +51,63 @@ class Cipher:
             ) from None
         return text.decode()
 
-    def _opened(self, *, create: bool) -> AESGCM:
+    def sign(self, text: str, purpose: str) -> str:
+        """A signature that only this server can make, and that is good for one purpose."""
+        return hmac.digest(self._key(purpose, create=True), text.encode(), "sha256").hex()
+
+    def _key(self, purpose: str, *, create: bool) -> bytes:
+        """The file is the root of all keys; each purpose has one of its own."""
         with self._lock:
-            if self._aead is None:
+            if purpose not in self._keys:
                 if create and not os.path.lexists(self._file):
                     _make(self._file)
-                # The file is the root of all keys; each purpose has one of its own.
-                self._aead = AESGCM(hmac.digest(_read(self._file), _PURPOSE, "sha256"))
-            return self._aead
+                self._keys[purpose] = hmac.digest(_read(self._file), f"paddlecloud: {purpose}".encode(), "sha256")
+            return self._keys[purpose]
+
+
+def read_key(file: Path) -> str:
+    """What the key file holds, as a backup keeps it."""
+    return _read(file).hex()
+
+
+def replace_key(file: Path, key: str) -> None:
+    """Put the key of a backup in the place of the file's, whole or not at all."""
+    _write(file, key, os.replace)
 
 
 def _make(file: Path) -> None:
     """Make the key file whole or not at all; another process that was faster is left to have made it."""
+    try:
+        _write(file, secrets.token_hex(_KEY_BYTES), os.link)
+    except FileExistsError:
+        return
+
+
+def _write(file: Path, key: str, publish: Callable[[Path, Path], None]) -> None:
     part = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
             with open(descriptor, "w", encoding="ascii") as opened:
-                opened.write(secrets.token_hex(_KEY_BYTES) + "\n")
+                opened.write(f"{key}\n")
                 opened.flush()
                 os.fsync(opened.fileno())
-            _link(part, file)
+            publish(part, file)
         finally:
-            part.unlink()
+            part.unlink(missing_ok=True)
+        _sync(file.parent)
+    except FileExistsError:
+        raise
     except OSError as error:
         raise ConfigError(f"key file {file} cannot be made: {error.strerror}") from None
 
 
-def _link(part: Path, file: Path) -> None:
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.link(part, file)
-    except FileExistsError:
-        return
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def _read(file: Path) -> bytes:

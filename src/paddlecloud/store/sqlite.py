@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,55 +18,103 @@ from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from paddlecloud.model.errors import ConfigError, FullError, InternalError, PaddleCloudError, UnreachableError
+from paddlecloud.store import migrations
 
 PREFIX = "sqlite:///"
 BUSY_SECONDS = 30
-DriverError = sqlite3.Error  # what the driver raises while a connection is set up, before SQLAlchemy wraps it
 
+_PAGES_AT_ONCE = 2048
 _WRITES = "paddlecloud_writes"
 
 
-def database_file(url: str) -> Path:
-    """The file of a `sqlite:////path` URL; all after the third slash is the path, whatever characters it has."""
-    path = url.removeprefix(PREFIX)
-    if not path or path.startswith((":memory:", "file:")):
-        raise ConfigError(f"database {url!r} names no file: write sqlite:////path/to/paddlecloud.db")
-    return Path(path)
+class SQLite:
+    """A database in one file."""
 
+    name = "SQLite"
 
-def engine(file: Path) -> Engine:
-    made = create_engine(
-        URL.create("sqlite", database=str(file)),
-        poolclass=QueuePool,
-        pool_size=64,
-        max_overflow=-1,
-        connect_args={"timeout": BUSY_SECONDS},
-        hide_parameters=True,  # an error that is logged must not show what a record holds
-    )
-    event.listen(made, "connect", _set_up)
-    event.listen(made, "begin", _begin)
-    return made
+    def __init__(self, url: str) -> None:
+        """All after the third slash of the URL is the path, whatever characters it has."""
+        path = url.removeprefix(PREFIX)
+        if not path or path.startswith((":memory:", "file:")):
+            raise ConfigError(f"database {url!r} names no file: write sqlite:////path/to/paddlecloud.db")
+        self.file = Path(path)
 
+    @property
+    def label(self) -> str:
+        return str(self.file)
 
-def writing(made: Engine) -> Engine:
-    """The same engine, whose transactions take the write lock when they begin, not half-way."""
-    return made.execution_options(**{_WRITES: True})
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lets one process at a time create or migrate the databases of a folder; the folder itself is the lock."""
+        try:
+            folder = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise ConfigError(
+                f"the folder of database {self.file} cannot be used: {error.strerror}; "
+                "create it, or name another database"
+            ) from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
+    def check(self) -> None:
+        refuse_unusable(self.file)
 
-@contextmanager
-def alone(file: Path) -> Iterator[None]:
-    """Lets one process at a time create or migrate the databases of a folder; the folder itself is the lock."""
-    try:
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise ConfigError(
-            f"the folder of database {file} cannot be used: {error.strerror}; create it, or name another database"
-        ) from None
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
+    def create(self) -> None:
+        """Make the file if it is absent; its owner alone may read it, and SQLite gives its companions the same mode."""
+        try:
+            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise ConfigError(f"database {self.file} cannot be created: {error.strerror}") from None
+
+    def exists(self) -> bool:
+        return self.file.exists()
+
+    def readers(self) -> Engine:
+        made = create_engine(
+            URL.create("sqlite", database=str(self.file)),
+            poolclass=QueuePool,
+            pool_size=64,
+            max_overflow=-1,
+            connect_args={"timeout": BUSY_SECONDS},
+            hide_parameters=True,  # an error that is logged must not show what a record holds
+        )
+        event.listen(made, "connect", _set_up)
+        event.listen(made, "begin", _begin)
+        return made
+
+    def writer(self, readers: Engine) -> Engine:
+        """The same engine, whose transactions take the write lock when they begin, not half-way."""
+        return readers.execution_options(**{_WRITES: True})
+
+    def confirm(self, writer: Engine) -> None:
+        """The lock of the data folder keeps others out for as long as this process lives."""
+
+    def size_bytes(self, _connection: Connection) -> int:
+        return sum(file.stat().st_size for file in files(self.file) if file.exists())
+
+    def meaning(self, error: Exception) -> PaddleCloudError | None:
+        """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
+        if not isinstance(error, sqlite3.Error | DBAPIError):
+            return None
+        text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+        if "disk is full" in text:
+            return FullError(
+                f"no space left for the database {self.file}: nothing was changed; free some space and try again"
+            )
+        if "database is locked" in text:
+            return UnreachableError(
+                f"the database {self.file} is locked by another program; try again when that has ended"
+            )
+        if "malformed" in text or "disk I/O error" in text or "not a database" in text:
+            return InternalError(
+                f"the database {self.file} cannot be read or written ({text}): check the disk it is on"
+            )
+        return None
 
 
 def refuse_unusable(file: Path) -> None:
@@ -87,35 +135,27 @@ def refuse_unusable(file: Path) -> None:
         raise _corrupt(file, str(error)) from None
     if found != "ok":
         raise _corrupt(file, found)
-    if names and "alembic_version" not in names:
+    if not migrations.are_ours(names - {"sqlite_sequence"}):
         raise ConfigError(f"database {file} belongs to another program: name another file")
 
 
-def create(file: Path) -> None:
-    """Make the file if it is absent; its owner alone may read it, and SQLite gives its companions the same mode."""
-    try:
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise ConfigError(f"database {file} cannot be created: {error.strerror}") from None
+def copy_pages(source: Connection, target: Path, progress: Callable[[int, int], None]) -> None:
+    """The database as the source's transaction sees it, page by page, in an empty file; writers do not wait for it."""
+    pages = source.connection.driver_connection
+    assert isinstance(pages, sqlite3.Connection)
+    with closing(sqlite3.connect(target)) as copy:
+        pages.backup(copy, pages=_PAGES_AT_ONCE, progress=lambda _, left, total: progress(total - left, total))
 
 
-def meaning(error: Exception, file: Path) -> PaddleCloudError | None:
-    """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
-    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    if "disk is full" in text:
-        return FullError(f"no space left for the database {file}: nothing was changed; free some space and try again")
-    if "database is locked" in text:
-        return UnreachableError(f"the database {file} is locked by another program; try again when that has ended")
-    if "malformed" in text or "disk I/O error" in text or "not a database" in text:
-        return InternalError(f"the database {file} cannot be read or written ({text}): check the disk it is on")
-    return None
+def files(database: Path) -> list[Path]:
+    """The file of a database, and those that SQLite keeps beside it while it is used, and after a crash."""
+    return [database.with_name(database.name + ending) for ending in ("", "-wal", "-shm")]
 
 
 def _corrupt(file: Path, found: str) -> ConfigError:
     return ConfigError(
-        f"database {file} is corrupt ({found}): restore a backup of it, or move it away to begin with an empty one"
+        f"database {file} is corrupt ({found}): restore a backup with paddlecloud db restore --force FILE, "
+        "or move it away to begin with an empty one"
     )
 
 

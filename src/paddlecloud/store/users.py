@@ -10,16 +10,27 @@ from __future__ import annotations
 import builtins
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnauthenticatedError
-from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token, User, check_user_name
-from paddlecloud.store import quotas
+from paddlecloud.model.user import (
+    ALL_CLUSTERS,
+    NO_LIMITS,
+    AccessKey,
+    Account,
+    Quota,
+    Role,
+    Scope,
+    Token,
+    User,
+    check_user_name,
+)
+from paddlecloud.store import quotas as limits
 from paddlecloud.store.db import Database
 from paddlecloud.store.passwords import Passwords
 from paddlecloud.store.schema import access_keys as key_table
@@ -29,6 +40,12 @@ from paddlecloud.store.secrets import Cipher
 
 TOKEN_PREFIX = "pct_"
 _TOKEN_NAME_LENGTH = 100
+_ALL = select(user_table).order_by(user_table.c.name)
+_BY_KEY = (
+    select(user_table, key_table.c.sk_encrypted)
+    .join(key_table, key_table.c.user == user_table.c.name)
+    .where(key_table.c.ak == bindparam("sought"))
+)
 
 
 class Users:
@@ -55,28 +72,37 @@ class Users:
 
     def list(self) -> builtins.list[User]:
         with self._db.read() as connection:
-            limits = quotas.of_all(connection)
-            rows = connection.execute(select(user_table).order_by(user_table.c.name))
-            return [_user(row, limits.get(row.name, {})) for row in rows]
+            return [_user(row) for row in connection.execute(_ALL)]
 
-    def quotas(self) -> dict[str, Quota]:
-        """The limits of all users that have any."""
+    def account(self, name: str) -> Account:
+        """A user with the limits they were given."""
         with self._db.read() as connection:
-            found = quotas.of_all(connection)
-        return {user: limits[quotas.OVERALL] for user, limits in found.items() if quotas.OVERALL in limits}
+            return _account(connection, name)
+
+    def accounts(self) -> builtins.list[Account]:
+        """All users with the limits they were given."""
+        with self._db.read() as connection:
+            given = limits.of_all(connection)
+            return [_with_quotas(_user(row), given.get(row.name, {})) for row in connection.execute(_ALL)]
+
+    def quotas(self, names: Collection[str]) -> limits.Given:
+        """The limits that these users were given."""
+        with self._db.read() as connection:
+            return limits.of(connection, names)
 
     def change(
         self,
         name: str,
         *,
         role: Role | None = None,
-        quota: Quota | None = None,
+        quotas: Mapping[str, Quota | None] | None = None,
         password: str | None = None,
         disabled: bool | None = None,
-    ) -> User:
+    ) -> Account:
         """Change what is given, all of it or, where something of it is refused, nothing.
 
-        With a new password, whoever came in by a token, perhaps with the old one, has to come in again.
+        `quotas` are by cluster; None takes one away. With a new password, whoever came in by a token, perhaps with
+        the old one, has to come in again.
         """
         columns: dict[str, object] = {}
         if role is not None:
@@ -85,18 +111,18 @@ class Users:
             columns["disabled"] = disabled
         if password is not None:
             columns["password_hash"] = self._passwords.hash(password)
-        if quota is not None:
-            quotas.check(quota)
-        return self._change(name, columns, {} if quota is None else {quotas.OVERALL: quota})
+        for quota in (quotas or {}).values():
+            if quota is not None:
+                limits.check(quota)
+        return self._change(name, columns, quotas or {})
 
     def check_password(self, name: str, password: str) -> User:
         """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""
         with self._db.read() as connection:
             row = connection.execute(_by_name(name)).one_or_none()
-            limits = quotas.of(connection, name)
         if not self._passwords.fits(password, None if row is None else row.password_hash) or row is None:
             raise UnauthenticatedError("wrong user name or password")
-        user = _enabled(row, limits)
+        user = _enabled(row)
         if self._passwords.outdated(row.password_hash):
             with self._db.write() as connection:
                 _set(connection, name, {"password_hash": self._passwords.hash(password)})
@@ -116,13 +142,11 @@ class Users:
 
     def key_secret(self, ak: str) -> tuple[User, str]:
         """Whose access key this is, and its secret key."""
-        query = select(user_table, key_table.c.sk_encrypted).join(key_table, key_table.c.user == user_table.c.name)
         with self._db.read() as connection:
-            row = connection.execute(query.where(key_table.c.ak == ak)).one_or_none()
-            limits = {} if row is None else quotas.of(connection, row.name)
+            row = connection.execute(_BY_KEY, {"sought": ak}).one_or_none()
         if row is None:
             raise UnauthenticatedError(f"access key {ak!r} is not known here: it was revoked, or is of another server")
-        return _enabled(row, limits), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
+        return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
 
     def note_ahead(self, ak: str, until: datetime) -> None:
         """Record that requests of this access key were taken whose dates are still to come, up to `until`."""
@@ -177,13 +201,12 @@ class Users:
             if row is None:
                 raise UnauthenticatedError("the token is not known here: it was revoked, or is of another server")
             owner = connection.execute(_by_name(row.user)).one()
-            limits = quotas.of(connection, row.user)
         token = _token(row)
         if token.expires_at is not None and now >= token.expires_at:
             raise UnauthenticatedError(
                 f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again, or make another"
             )
-        return _enabled(owner, limits), token
+        return _enabled(owner), token
 
     def tokens(self, user: str) -> builtins.list[Token]:
         query = select(token_table).where(token_table.c.user == user)
@@ -200,15 +223,15 @@ class Users:
             if not connection.execute(statement).rowcount:
                 raise NotFoundError(f"there is no token {token_id!r}")
 
-    def _change(self, name: str, columns: dict[str, object], limits: Mapping[str, Quota | None]) -> User:
+    def _change(self, name: str, columns: dict[str, object], quotas: Mapping[str, Quota | None]) -> Account:
         with self._db.write() as connection:
             before = _get(connection, name)
             if columns:
                 _set(connection, name, columns)
-            quotas.put(connection, name, limits)
+            limits.put(connection, name, quotas)
             if "password_hash" in columns:
                 connection.execute(delete(token_table).where(token_table.c.user == name))
-            after = _get(connection, name)
+            after = _account(connection, name)
             if _governs(before) and not _governs(after) and not _admins(connection):
                 raise ConflictError(f"{name} is the last admin who is not disabled: make another user admin first")
         return after
@@ -229,7 +252,11 @@ def _get(connection: Connection, name: str) -> User:
     row = connection.execute(_by_name(name)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no user {name!r}")
-    return _user(row, quotas.of(connection, name))
+    return _user(row)
+
+
+def _account(connection: Connection, name: str) -> Account:
+    return _with_quotas(_get(connection, name), limits.of(connection, [name]).get(name, {}))
 
 
 def _by_name(name: str) -> Select[Any]:
@@ -247,20 +274,25 @@ def _admins(connection: Connection) -> int:
     ).scalar_one()
 
 
-def _enabled(row: Row[Any], limits: Mapping[str, Quota]) -> User:
-    user = _user(row, limits)
+def _enabled(row: Row[Any]) -> User:
+    user = _user(row)
     if user.disabled:
         raise UnauthenticatedError(f"user {user.name} is disabled: ask an admin of this server")
     return user
 
 
-def _user(row: Row[Any], limits: Mapping[str, Quota]) -> User:
-    return User(
-        name=row.name,
-        role=Role(row.role),
-        created_at=row.created_at,
-        disabled=row.disabled,
-        quota=limits.get(quotas.OVERALL, Quota()),
+def _user(row: Row[Any]) -> User:
+    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled)
+
+
+def _with_quotas(user: User, given: Mapping[str, Quota]) -> Account:
+    return Account(
+        name=user.name,
+        role=user.role,
+        created_at=user.created_at,
+        disabled=user.disabled,
+        quota=given.get(ALL_CLUSTERS, NO_LIMITS),
+        quotas={cluster: quota for cluster, quota in sorted(given.items()) if cluster != ALL_CLUSTERS},
     )
 
 

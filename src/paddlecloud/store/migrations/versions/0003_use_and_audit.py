@@ -29,6 +29,7 @@ def _quotas() -> None:
         sa.Column("user", sa.Text, sa.ForeignKey("users.name"), primary_key=True),
         sa.Column("cluster", sa.Text, primary_key=True),
         sa.Column("running_jobs", sa.Integer),
+        sa.Column("waiting_jobs", sa.Integer),
         sa.Column("instances", sa.Integer),
         sa.Column("wall_time_seconds", sa.Integer),
         sa.Column("minutes_a_day", sa.Integer),

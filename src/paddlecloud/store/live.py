@@ -1,0 +1,74 @@
+"""The jobs that are not in a final state, kept in memory and brought up to date by what history says has moved.
+
+A round looks at all of them, and of a queue of thousands hardly any has changed since the round before. Reasons change
+without a move: they are told by whoever runs the rounds, with the same object.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Row, bindparam, select
+
+from paddlecloud.model.job import Job
+from paddlecloud.model.state import FINAL, LIVE
+from paddlecloud.store import history, records
+from paddlecloud.store.db import Database
+from paddlecloud.store.schema import history as history_table
+from paddlecloud.store.schema import jobs as job_table
+
+_ALL = select(job_table).where(job_table.c.state.in_([state.value for state in LIVE])).order_by(job_table.c.seq)
+_MOVED = (
+    select(job_table)
+    .where(job_table.c.id.in_(select(history_table.c.job).where(history_table.c.seq > bindparam("seen"))))
+    .order_by(job_table.c.seq)
+)
+
+
+class LiveJobs:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        self._known: dict[str, Job] = {}  # in the order of submission
+        self._seen = -1  # the number of the newest event that is known here
+
+    def list(self) -> builtins.list[Job]:
+        """All of them as they are now, oldest first."""
+        with self._lock:
+            with self._db.read() as connection:
+                newest = history.last(connection)
+                if newest != self._seen:
+                    query = _ALL if self._seen < 0 else _MOVED
+                    for row in connection.execute(query, {} if self._seen < 0 else {"seen": self._seen}):
+                        self._take(row)
+            self._seen = newest
+            return builtins.list(self._known.values())
+
+    def moved(self, jobs: Iterable[Job]) -> None:
+        """Spare the reading of what was just written; what is newer by now stays."""
+        with self._lock:
+            for job in jobs:
+                if job.id not in self._known or self._known[job.id].version >= job.version:
+                    continue
+                if job.state.final:
+                    del self._known[job.id]
+                else:
+                    self._known[job.id] = job
+
+    def told(self, reasons: Mapping[str, str]) -> None:
+        with self._lock:
+            for job_id, reason in reasons.items():
+                known = self._known.get(job_id)
+                if known is not None and known.state.waiting:
+                    self._known[job_id] = replace(known, queue_reason=reason)
+
+    def _take(self, row: Row[Any]) -> None:
+        known = self._known.get(row.id)
+        if row.state in FINAL:
+            self._known.pop(row.id, None)
+        elif known is None or known.version != row.version:
+            self._known[row.id] = records.job(row, known.spec if known else None)

@@ -1,0 +1,76 @@
+"""Servers' settings with some of every kind of record, and what a database holds, to be compared."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import select, text
+
+from paddlecloud.model.state import JobState
+from paddlecloud.model.task import TaskState
+from paddlecloud.model.user import ALL_CLUSTERS, Quota, Role, Scope
+from paddlecloud.server import config, upkeep
+from paddlecloud.server.datadir import DataFolder
+from paddlecloud.server.settings import Settings
+from paddlecloud.store import schema
+from paddlecloud.store.db import reading
+from paddlecloud.store.jobs import Idempotency, Jobs
+from paddlecloud.store.secrets import Cipher
+from paddlecloud.store.users import Users
+from tests.contract.records import NOW, WAY_TO, a_job, a_report, a_task, brought_to
+
+Contents = dict[str, list[tuple[object, ...]]]
+
+
+def settings_of(data: Path, url: str = "") -> Settings:
+    """Of a server whose records are at the URL, or in its data folder."""
+    return config.parse({"server": {"database": url}}, data=data)
+
+
+def url_of(settings: Settings) -> str:
+    return settings.server.database or f"sqlite:///{settings.server.data / 'paddlecloud.db'}"
+
+
+def fill(settings: Settings) -> tuple[str, str]:
+    """Add users and jobs of every kind; an access key and its secret."""
+    settings.server.data.mkdir(mode=0o700, exist_ok=True)
+    with closing(upkeep.open_records(settings, lambda: NOW)) as database:
+        users = Users(database, Cipher(DataFolder(settings.server.data).key))
+        users.add("张三@163.com", Role.ADMIN, "right horse", NOW)
+        users.add("ann", Role.USER, None, NOW + timedelta(microseconds=1))
+        users.change("ann", quotas={ALL_CLUSTERS: Quota(running_jobs=2, minutes_a_day=100), "cce": Quota(instances=1)})
+        key, sk = users.add_key("ann", NOW)
+        users.add_token("ann", "laptop", Scope.READ, NOW + timedelta(hours=1), NOW)
+        jobs = Jobs(database)
+        for state in WAY_TO:
+            brought_to(jobs, state)
+        held = brought_to(jobs, JobState.RUNNING, user="张三@163.com")
+        task = a_task(state=TaskState.FAILED, exit_code=1, ended_at=NOW, tail="0.1 € \0 \n\\x '\"")
+        jobs.record_tasks({held.handle: a_report(task, a_task("trainer-1"))})
+        jobs.add(a_job(), group="group", idempotency=Idempotency(key="k", body_hash="h"))
+        with database.write() as connection:
+            row = {"at": NOW, "user": "ann", "address": "127.0.0.1", "action": "x", "target": "", "detail": "ü"}
+            for _ in range(3):
+                connection.execute(schema.audit.insert(), row | {"request_id": "r"})
+            connection.execute(schema.audit.delete().where(schema.audit.c.seq == 3))
+    return key.ak, sk
+
+
+def contents(url: str) -> Contents:
+    """Every row of every table, and the last number that was given out in each."""
+    with reading(url) as (connection, kind):
+        found: Contents = {
+            table.name: sorted((tuple(row) for row in connection.execute(select(table))), key=repr)
+            for table in schema.metadata.sorted_tables
+        }
+        numbered = [table.name for table in schema.metadata.sorted_tables if "seq" in table.c]
+        for name in numbered:
+            query = (
+                f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"
+                if kind.name == "SQLite"
+                else f"SELECT last_value FROM {name}_seq_seq WHERE is_called"
+            )
+            found[f"last of {name}"] = [tuple(row) for row in connection.execute(text(query))]
+    return found

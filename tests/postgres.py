@@ -1,0 +1,144 @@
+"""A real PostgreSQL for tests: Debian's programs, a folder of its own, loopback and a socket file only.
+
+It never syncs to the disk, since what is tested is our use of it; whatever kills the tests also ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from paddlecloud.store.db import Database
+from tests.waiting import wait_until
+
+PROGRAMS = Path("/usr/lib/postgresql")
+ACCOUNTS = ("postgres", "nobody")
+MIGRATED = "migrated"
+QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "32MB"}
+
+
+class Postgres:
+    """One PostgreSQL, with any number of databases."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self._programs = programs
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command(f"{programs}/initdb -D {folder}/data -U pc -A trust -N --no-locale -E UTF8".split())
+
+    def start(self) -> None:
+        settings = {
+            "port": str(self.port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": str(self.folder),
+            **QUICK,
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                _unprivileged([f"{self._programs}/postgres", "-D", f"{self.folder}/data", *options]),
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+            )
+        wait_until(self._answers, f"PostgreSQL answers; {self.folder}/log says why not", seconds=60)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT ends it in good order with every session cut, SIGQUIT at once, as a crash would."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=60)
+            self._process = None
+
+    def restart(self, how: signal.Signals = signal.SIGINT) -> None:
+        self.stop(how)
+        self.start()
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            answer = connection.execute(statement.encode())
+            return answer.fetchall() if answer.description else []
+
+    def url(self, database: str, user: str = "pc") -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    @contextmanager
+    def database(self, template: str = "template0", *, options: str = "") -> Iterator[str]:
+        """The URL of a new database, which is gone afterwards; of MIGRATED it has our tables already."""
+        name = f"test_{secrets.token_hex(6)}"
+        if template == MIGRATED and not self.execute(f"SELECT 1 FROM pg_database WHERE datname = '{MIGRATED}'"):
+            self.execute(f"CREATE DATABASE {MIGRATED} TEMPLATE template0")
+            Database.open(self.url(MIGRATED)).close()
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} {options}")
+        try:
+            yield self.url(name)
+        finally:
+            if self._process is None:
+                self.start()
+            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "log").read_text()
+        try:
+            return bool(self.execute("SELECT 1"))
+        except psycopg.OperationalError:
+            return False
+
+    def _command(self, words: Sequence[str]) -> None:
+        ran = subprocess.run(_unprivileged(words), capture_output=True, text=True, cwd=self.folder, timeout=100)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@contextmanager
+def running() -> Iterator[Postgres]:
+    """A PostgreSQL that runs, or a skip that says why there is none."""
+    programs = next((found.parent for found in sorted(PROGRAMS.glob("*/bin/postgres"), reverse=True)), None)
+    if programs is None:
+        pytest.skip(f"PostgreSQL is not installed below {PROGRAMS}: make engines")
+    folder = Path(tempfile.mkdtemp(prefix="pc-pg-", dir="/tmp"))  # a socket's path may have about 100 characters
+    try:
+        if os.geteuid() == 0:
+            os.chown(folder, _account().pw_uid, _account().pw_gid)
+        folder.chmod(0o755)
+        made = Postgres(folder, programs)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _unprivileged(words: Sequence[str]) -> list[str]:
+    """The command as an account that PostgreSQL takes, which root is not, and ended when the tests are."""
+    account = []
+    if os.geteuid() == 0:
+        account = [f"--reuid={_account().pw_uid}", f"--regid={_account().pw_gid}", "--clear-groups"]
+    return ["setpriv", *account, "--pdeathsig=INT", *words]
+
+
+def _account() -> pwd.struct_passwd:
+    known = {account.pw_name: account for account in pwd.getpwall()}
+    return next(known[name] for name in ACCOUNTS if name in known)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
