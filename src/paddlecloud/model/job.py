@@ -117,6 +117,7 @@ class Placement:
 
     cluster: str
     tasks: tuple[TaskPlacement, ...]
+    wall_time_seconds: int | None = None  # where its user had fewer minutes left of the day than the job asks for
 
     @property
     def resources(self) -> Resources:
@@ -146,6 +147,12 @@ class Job:
     def handle(self) -> str:
         """The name a backend knows this attempt by; we choose it, so starting twice is harmless."""
         return paths.handle(self.id, self.attempt)
+
+    @property
+    def wall_time_seconds(self) -> int | None:
+        """How long this attempt may run: what was asked for, or less if the day's minutes were fewer."""
+        placed = None if self.placement is None else self.placement.wall_time_seconds
+        return self.spec.wall_time_seconds if placed is None else placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

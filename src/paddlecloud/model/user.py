@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -31,9 +32,14 @@ class Quota:
     """Limits of a user; None is no limit. `instances` and `wall_time_seconds` are of one job."""
 
     running_jobs: int | None = None
+    waiting_jobs: int | None = None
     instances: int | None = None
     wall_time_seconds: int | None = None
     minutes_a_day: int | None = None
+
+
+NO_LIMITS = Quota()
+ALL_CLUSTERS = ""  # stands for all of them together where a cluster is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +48,17 @@ class User:
     role: Role
     created_at: datetime
     disabled: bool = False
-    quota: Quota = Quota()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account(User):
+    """A user with the limits that an admin gave them: on all clusters together, and on single ones.
+
+    Those on a single cluster take the place of what the cluster gives everybody.
+    """
+
+    quota: Quota = NO_LIMITS
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

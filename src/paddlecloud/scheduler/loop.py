@@ -1,12 +1,18 @@
-"""When a round runs: at once when something happened, and from time to time in any case."""
+"""When a round runs: at once when something happened, and from time to time in any case.
+
+Much may happen at once, and a round deals with all of it for little more than the price of one: between two rounds
+there is a moment, so that under load they are fewer, and most of the time is left to whoever answers requests.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
 
+from paddlecloud.model.errors import UnreachableError
 from paddlecloud.scheduler.plan import Snapshot
 from paddlecloud.scheduler.round import Round
 
@@ -15,17 +21,25 @@ log = logging.getLogger(__name__)
 _PAUSE_SECONDS = 0.5
 _IDLE_SECONDS = 10.0
 _AFTER_FAULT_SECONDS = 2.0
+_SHORTEST_SECONDS = 0.025  # from the beginning of a round to the beginning of the next
+_LONGEST_MOMENT_SECONDS = 1.0
 
 
 class Loop:
     """A thread that runs rounds. Rounds never overlap: the store has one scheduler."""
 
     def __init__(
-        self, round: Round, *, clock: Callable[[], datetime], on_change: Callable[[], None] = lambda: None
+        self,
+        round: Round,
+        *,
+        clock: Callable[[], datetime],
+        on_change: Callable[[], None] = lambda: None,
+        observe: Callable[[float, bool], None] = lambda _seconds, _failed: None,
     ) -> None:
         self._round = round
         self._clock = clock
         self._on_change = on_change
+        self._observe = observe
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
@@ -54,12 +68,19 @@ class Loop:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._woken.clear()
+            began = time.monotonic()
             try:
-                if self._round.run(self._clock()):
+                changed = self._round.run(self._clock())
+                self._observe(time.monotonic() - began, False)
+                if changed:
                     self._on_change()
                 self._last_fault = None
             except Exception as error:
-                log.exception("a round failed; the next one follows in %g s", _AFTER_FAULT_SECONDS)
+                self._observe(time.monotonic() - began, True)
+                known = isinstance(error, UnreachableError)
+                log.error("a round failed (%s); the next is in %g s", error, _AFTER_FAULT_SECONDS, exc_info=not known)
                 self._last_fault = str(error)
                 self._stopping.wait(_AFTER_FAULT_SECONDS)
+            took = time.monotonic() - began
+            self._stopping.wait(min(max(2 * took, _SHORTEST_SECONDS - took), _LONGEST_MOMENT_SECONDS))
             self._woken.wait(_IDLE_SECONDS if self._round.idle else _PAUSE_SECONDS)

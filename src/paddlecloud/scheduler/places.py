@@ -14,7 +14,8 @@ from paddlecloud.model import paths
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total
 
 PORTS_PER_TASK = 4
-_PORT_BLOCKS = range(20_000, 32_000, PORTS_PER_TASK)
+PORTS = range(20_000, 32_000)
+_PORT_BLOCKS = range(PORTS.start, PORTS.stop, PORTS_PER_TASK)
 _ADDRESSES = range(2, 2**16 - 1)
 
 

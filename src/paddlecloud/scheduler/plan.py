@@ -2,22 +2,23 @@
 
 The first job of a cluster that does not fit gets a reservation: the time by which enough will have ended. Later jobs
 may pass it if they end before that time or fit beside it, so small jobs fill the gaps and the large one never starves.
+A job that its user's limits hold back reserves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paddlecloud.model.job import Job, Placement, Resources, TaskPlacement, total
+from paddlecloud.model.job import NOTHING, Job, JobSpec, Placement, Resources, total
 from paddlecloud.model.units import format_size
-from paddlecloud.model.user import Quota
 from paddlecloud.model.views import Forecast
-from paddlecloud.scheduler import places, quota
+from paddlecloud.scheduler import places
+from paddlecloud.scheduler.ledger import Ledger, Standing
+from paddlecloud.scheduler.quota import Quotas
+from paddlecloud.scheduler.spans import ends_at, expected
 
-_UNLIMITED = timedelta(days=1)
-_OVERRUN = timedelta(minutes=1)
 _FORECASTS = 200
 
 
@@ -30,7 +31,7 @@ class Snapshot:
     placed: Sequence[Job]
     clusters: Mapping[str, Resources | None]
     default: Sequence[str] = ()
-    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,7 @@ def plan(snapshot: Snapshot) -> Plan:
     placements: list[tuple[Job, Placement]] = []
     reasons: dict[str, str] = {}
     for job in order(snapshot.waiting):
-        limits = snapshot.quotas.get(job.user, Quota())
-        outcome = quota.why_not_now(job.user, limits, room.running(job.user)) or room.take(job)
+        outcome = room.take(job)
         if isinstance(outcome, Placement):
             placements.append((job, outcome))
         else:
@@ -60,13 +60,11 @@ def plan(snapshot: Snapshot) -> Plan:
 
 def forecast(snapshot: Snapshot) -> dict[str, Forecast]:
     """How far each waiting job is from the front and, if every job takes all its wall time, about when it starts."""
-    lines = {name: _Line(snapshot, name) for name in snapshot.clusters}
-    found: dict[str, Forecast] = {}
-    for position, job in enumerate(order(snapshot.waiting), start=1):
-        names = [name for name in candidates(job, snapshot.default) if name in lines]
-        abouts = [lines[name].next_start(job) for name in names[:1] if position <= _FORECASTS]
-        found[job.id] = Forecast(position=position, about_at=next(iter(abouts), None))
-    return found
+    ahead = _Ahead(snapshot)
+    return {
+        job.id: Forecast(position=position, about_at=ahead.next_start(job) if position <= _FORECASTS else None)
+        for position, job in enumerate(order(snapshot.waiting), start=1)
+    }
 
 
 def candidates(job: Job, default: Sequence[str]) -> Sequence[str]:
@@ -91,54 +89,81 @@ class _Room:
         self.held = [job.placement for job in snapshot.placed if job.placement]
         self.ends = {name: _ends(snapshot, name) for name in snapshot.clusters}
         self.reservations: dict[str, _Reservation] = {}
-        self._running: dict[str, int] = {}
-        for job in snapshot.placed:
-            self._running[job.user] = self._running.get(job.user, 0) + 1
-
-    def running(self, user: str) -> int:
-        return self._running.get(user, 0)
+        self.ledger = Ledger(snapshot.quotas, snapshot.placed, snapshot.now)
+        self.needs = _Needs()
+        self._said: dict[tuple[str, Resources], str] = {}
 
     def take(self, job: Job) -> Placement | str:
         """A placement, taken out of what is left; or the reason why there is none now."""
-        names = candidates(job, self.snapshot.default)
-        reason = f"cluster {' or '.join(names)} does not answer"
-        for name in names:
+        reasons: list[str] = []
+        refusals: list[str] = []
+        held_back: list[Standing] = []
+        for name in candidates(job, self.snapshot.default):
             if name not in self.snapshot.clusters:
+                reasons.append(f"cluster {name} does not answer")
                 continue
-            outcome = self._take_on(name, job)
-            if isinstance(outcome, Placement):
-                self._running[job.user] = self.running(job.user) + 1
-                return outcome
-            reason = outcome
-        return reason
+            standing = self.ledger.standing(job.user, name)
+            if refusal := standing.refusal(job.spec, self.snapshot.clusters[name]):
+                refusals.append(refusal.message)
+            elif why := standing.why_not_now(job.spec):
+                reasons.append(why)
+                held_back.append(standing)
+            else:
+                outcome = self._take_on(name, job, standing)
+                if isinstance(outcome, Placement):
+                    return outcome
+                reasons.append(outcome)
+        for standing in held_back:
+            standing.line_up()
+        return "; ".join(reasons or dict.fromkeys(refusals))
 
-    def _take_on(self, name: str, job: Job) -> Placement | str:
+    def _take_on(self, name: str, job: Job, standing: Standing) -> Placement | str:
+        capacity, left = self.snapshot.clusters[name], self.free[name]
+        need = NOTHING if capacity is None else self.needs.of(job.spec, name, capacity)
+        if capacity is not None and left is not None and not need.fits(left):
+            if name not in self.reservations and need.fits(capacity):
+                self.reservations[name] = _reserve(job, need, left, self.ends[name])
+            return self._no_room(name, need, left, capacity)
+        clip = standing.clip(job.spec)
+        span = expected(job) if clip is None else timedelta(seconds=clip)
+        if (kept := self.reservations.get(name)) and not kept.lets_pass(need, self.snapshot.now + span):
+            return f"the room it needs on {name} is kept for {kept.job}, which is before it"
+        standing.start(self.snapshot.now, span)
+        return replace(self._hold(name, job, need, self.snapshot.now + span), wall_time_seconds=clip)
+
+    def _hold(self, name: str, job: Job, need: Resources, end: datetime) -> Placement:
         capacity, left = self.snapshot.clusters[name], self.free[name]
         tasks = places.requests(job.spec, capacity)
         if capacity is None or left is None:
             return Placement(cluster=name, tasks=tuple(tasks))
-        need = total(task.resources for task in tasks)
-        if not need.fits(left):
-            if name not in self.reservations and need.fits(capacity):
-                self.reservations[name] = _reserve(job, need, left, self.ends[name])
-            return _no_room(name, need, left, capacity)
-        end = self.snapshot.now + expected(job)
-        if (kept := self.reservations.get(name)) and not kept.lets_pass(need, end):
-            return f"the room it needs on {name} is kept for {kept.job}, which is before it"
-        return self._hold(name, job, tasks, need, end, capacity)
-
-    def _hold(
-        self, name: str, job: Job, tasks: list[TaskPlacement], need: Resources, end: datetime, capacity: Resources
-    ) -> Placement:
         placement = places.place(job, name, tasks, self.held, capacity.gpus)
         self.held.append(placement)
         self.ends[name].append((end, need))
-        self.free[name] = (self.free[name] or Resources()) - need
+        self.free[name] = left - need
+        self._said.clear()
         return placement
 
+    def _no_room(self, name: str, need: Resources, left: Resources, capacity: Resources) -> str:
+        """Many jobs of a long queue need the same, and are told the same until another one is placed."""
+        if (name, need) not in self._said:
+            words = f"needs {describe(need)}; free on {name}: {describe(left)} of {describe(capacity)}"
+            self._said[name, need] = words
+        return self._said[name, need]
 
-def _no_room(name: str, need: Resources, left: Resources, capacity: Resources) -> str:
-    return f"needs {describe(need)}; free on {name}: {describe(left)} of {describe(capacity)}"
+
+class _Needs:
+    """What all tasks of a job ask for together. Jobs of one shape ask for the same, and a long queue has few shapes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Resources] = {}
+
+    def of(self, spec: JobSpec, cluster: str, capacity: Resources) -> Resources:
+        shape = (cluster, spec.job_type, *[(role.name, role.count, role.resources) for role in spec.roles])
+        known = self._known.get(shape)
+        if known is None:
+            known = total(task.resources for task in places.requests(spec, capacity))
+            self._known[shape] = known
+        return known
 
 
 @dataclass(slots=True)
@@ -168,6 +193,41 @@ def _reserve(job: Job, need: Resources, left: Resources, ends: Sequence[tuple[da
     return reservation
 
 
+class _Ahead:
+    """Every cluster's queue played forward, and what users have while it goes on."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.lines = {name: _Line(snapshot, name) for name in snapshot.clusters}
+        self.ledger = Ledger(snapshot.quotas, snapshot.placed, snapshot.now)
+
+    def next_start(self, job: Job) -> datetime | None:
+        """About when the job starts; None: nothing tells.
+
+        Of its list that is on the first cluster where its user's limits let it start soonest. Only a job that nothing
+        but room holds back takes a place in the line there: the others are passed.
+        """
+        standings = {
+            name: self.ledger.standing(job.user, name)
+            for name in candidates(job, self.snapshot.default)
+            if name in self.lines
+        }
+        free_at = {
+            name: at
+            for name, standing in standings.items()
+            if not standing.refusal(job.spec, self.snapshot.clusters[name])
+            if (at := standing.free_at(job.spec)) is not None
+        }
+        if not free_at:
+            return None
+        name = min(free_at, key=lambda one: free_at[one])
+        line = self.lines[name]
+        at = line.next_start(job) if free_at[name] <= line.at else free_at[name]
+        if at is not None:
+            standings[name].start(at, expected(job))
+        return at
+
+
 class _Line:
     """One cluster's queue played forward: nobody starts before those ahead of them."""
 
@@ -191,12 +251,6 @@ class _Line:
         return self.at
 
 
-def expected(job: Job) -> timedelta:
-    """How long a job may take; one without a limit is taken for a day."""
-    limit = job.spec.wall_time_seconds
-    return _UNLIMITED if limit is None else timedelta(seconds=limit)
-
-
 def describe(amount: Resources) -> str:
     """An amount in words: "2 CPUs, 1.0 GiB and 1 GPU"."""
     words = [f"{amount.cpus:g} CPU{'' if amount.cpus == 1 else 's'}", format_size(amount.memory_bytes)]
@@ -210,10 +264,9 @@ def _on(placed: Iterable[Job], cluster: str) -> list[Placement]:
 
 
 def _ends(snapshot: Snapshot, cluster: str) -> list[tuple[datetime, Resources]]:
-    """When each placed job gives back what it holds; one that is over its time does so soon."""
-    ends: list[tuple[datetime, Resources]] = []
-    for job in snapshot.placed:
-        if job.placement and job.placement.cluster == cluster:
-            end = (job.running_since or snapshot.now) + expected(job)
-            ends.append((max(end, snapshot.now + _OVERRUN), job.placement.resources))
-    return ends
+    """When each placed job gives back what it holds."""
+    return [
+        (ends_at(job, snapshot.now), job.placement.resources)
+        for job in snapshot.placed
+        if job.placement and job.placement.cluster == cluster
+    ]

@@ -1,12 +1,109 @@
-"""Whether a user may start one more job now: pure, from limits and what runs."""
+"""What users may have: pure. What a cluster gives everybody, what single users were given, and what is too much.
+
+A user's own quota on a cluster takes the place of what the cluster gives everybody; their quota on all clusters
+together counts beside it.
+"""
 
 from __future__ import annotations
 
-from paddlecloud.model.user import Quota
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+
+from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError
+from paddlecloud.model.job import Job, JobSpec, Resources
+from paddlecloud.model.units import format_duration
+from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
+
+NO_CPU_JOBS_ON = ("cce", "default")  # seed 002: job_type cpu cannot be asked for there, as they are for GPU jobs
 
 
-def why_not_now(user: str, quota: Quota, running: int) -> str | None:
-    """The reason why a job of this user has to wait for another of theirs; None: it need not."""
-    if quota.running_jobs is None or running < quota.running_jobs:
-        return None
-    return f"quota: {running} of {quota.running_jobs} jobs running for {user}; it starts when one of them ends"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a cluster gives every user, and whether that is seed 002's free policy."""
+
+    quota: Quota = NO_LIMITS
+    free: bool = False
+
+
+OPEN = Policy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A quota with whose jobs it counts, and where: on one cluster, or on ALL_CLUSTERS together."""
+
+    user: str
+    cluster: str
+    quota: Quota
+
+    @property
+    def whose(self) -> str:
+        return f"{self.user} on {self.cluster or 'all clusters'}"
+
+    def counts(self, job: Job) -> bool:
+        on = None if job.placement is None else job.placement.cluster
+        return job.user == self.user and self.cluster in (ALL_CLUSTERS, on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """All that limits users. `given` and `used` are by user, then by cluster.
+
+    `used` are the seconds of today that attempts ran which are over; of users whose minutes nothing limits it may be
+    silent.
+    """
+
+    zone: tzinfo = UTC
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    given: Mapping[str, Mapping[str, Quota]] = field(default_factory=dict)
+    used: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def policy(self, cluster: str) -> Policy:
+        return self.policies.get(cluster, OPEN)
+
+    def limit(self, user: str, cluster: str) -> Limit:
+        """What a user may have on a cluster, or on ALL_CLUSTERS together."""
+        quota = self.given.get(user, {}).get(cluster, self.policy(cluster).quota)
+        return Limit(user=user, cluster=cluster, quota=quota)
+
+    def limits(self, user: str, cluster: str) -> list[Limit]:
+        """All that limits a job of a user on a cluster."""
+        both = (self.limit(user, cluster), self.limit(user, ALL_CLUSTERS))
+        return [limit for limit in both if limit.quota != NO_LIMITS]
+
+    def limits_anywhere(self, user: str) -> list[Limit]:
+        places = {*self.policies, *self.given.get(user, {})}
+        return [limit for place in places if (limit := self.limit(user, place)).quota != NO_LIMITS]
+
+
+def refusal(
+    spec: JobSpec, policy: Policy, capacity: Resources | None, limits: Iterable[Limit]
+) -> PaddleCloudError | None:
+    """Why a job could not run on a cluster even if its user had nothing else; None: it could."""
+    may_have_gpus = capacity is None or capacity.gpus > 0
+    if policy.free and may_have_gpus and spec.job_type == "cpu" and spec.cluster in NO_CPU_JOBS_ON:
+        return InvalidError(
+            f"job_type cpu is not possible with cluster {spec.cluster}: choose another cluster, or gpu",
+            field="job_type",
+        )
+    for limit in limits:
+        if error := _too_much(spec, limit):
+            return error
+    return None
+
+
+def _too_much(spec: JobSpec, limit: Limit) -> QuotaError | None:
+    quota, asked = limit.quota, spec.wall_time_seconds
+    if quota.instances is not None and spec.trainers > quota.instances:
+        return QuotaError(
+            f"quota: instance_count {spec.trainers} asked for, {quota.instances} allowed for one job of {limit.whose}",
+            field="roles",
+        )
+    if quota.wall_time_seconds is not None and (asked or 1) > quota.wall_time_seconds:
+        most = format_duration(quota.wall_time_seconds)
+        words = "wall_time" if asked is None else f"wall_time {format_duration(asked)} asked for,"
+        return QuotaError(f"quota: {words} {most} allowed for one job of {limit.whose}", field="wall_time_seconds")
+    if quota.minutes_a_day == 0:
+        return QuotaError(f"quota: no minutes of any day are given to {limit.whose}: ask an admin for some")
+    return None

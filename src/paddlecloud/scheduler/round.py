@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend, BusyError, RefusedError
@@ -20,9 +21,9 @@ from paddlecloud.model.job import Job, Resources
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import Report
-from paddlecloud.model.user import Quota
 from paddlecloud.scheduler.launch import launch
 from paddlecloud.scheduler.plan import Plan, Snapshot, plan
+from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.store.jobs import Jobs
 
 log = logging.getLogger(__name__)
@@ -47,12 +48,23 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What was seen at the start of a round. `capacities` and `reports` are of the clusters that answered."""
+    """What was seen at the start of a round. `capacities` and `reports` are of the clusters that answered; `live` are
+    the jobs that are not final, by id, as this round has moved them since."""
 
     now: datetime
-    live: Sequence[Job]
+    live: dict[str, Job]
     capacities: Mapping[str, Resources | None]
     reports: Mapping[str, Report]
+
+    def moved(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            if job.state.final:
+                self.live.pop(job.id, None)
+            else:
+                self.live[job.id] = job
+
+    def held(self) -> list[Job]:
+        return [job for job in self.live.values() if job.state.held]
 
 
 class Round:
@@ -60,7 +72,7 @@ class Round:
         self,
         *,
         jobs: Jobs,
-        quotas: Callable[[], Mapping[str, Quota]],
+        quotas: Callable[[datetime, Collection[str]], Quotas],  # of these users, as of this time
         clusters: Mapping[str, Backend],
         default: Sequence[str],
         folders: Folders,
@@ -73,6 +85,7 @@ class Round:
         self._folders = folders
         self._limits = limits
         self._recorded: dict[str, Report] = {}
+        self._untidy = True  # an attempt may be over that is not cleaned yet
         self.idle = False  # at the last look no job was live
         self._paused: dict[str, datetime] = {}  # by job id: not placed again before
 
@@ -90,66 +103,68 @@ class Round:
         return self._snapshot(now, self._jobs.live(), capacities)
 
     def _look(self, now: datetime) -> _Look:
-        live = self._jobs.live()
-        self.idle = not live
         capacities: dict[str, Resources | None] = {}
         reports: dict[str, Report] = {}
+        look = _Look(now, {job.id: job for job in self._jobs.live()}, capacities, reports)
+        self.idle = not look.live
         for name, backend in self._clusters.items():
-            handles = [job.handle for job in live if _on(job, name)]
+            handles = [job.handle for job in look.held() if _on(job, name)]
             try:
                 answer = backend.report(handles) if handles else {}
                 capacities[name] = backend.capacity()
                 reports.update(answer)
             except UnreachableError as error:
                 log.warning("cluster %s does not answer: %s", name, error)
-        return _Look(now, live, capacities, reports)
+        return look
 
     def _advance(self, look: _Look) -> bool:
-        self._record(look.reports)
-        pending = [job for job in look.live if self._answered(job, look)]
-        moved = False
-        while pending:
-            moves = [(job, move) for job in pending if (move := self._next_move(job, look))]
-            pending = self._jobs.move_all(moves) if moves else []
-            moved = moved or bool(pending)
-        return moved
+        changed = {handle: report for handle, report in look.reports.items() if self._recorded.get(handle) != report}
+        moved = self._jobs.advance(self._due(look), partial(self._next_move, look), changed)
+        self._recorded = dict(look.reports)
+        self._untidy = self._untidy or any(not job.state.held for job in moved)
+        look.moved(moved)
+        return bool(moved)
 
-    def _next_move(self, job: Job, look: _Look) -> Move | None:
+    def _due(self, look: _Look) -> list[Job]:
+        """The jobs that may have a move to make: a queue is long, and time alone moves what waits.
+
+        A cluster that does not answer changes nothing, except that a waiting job may have waited too long.
+        """
+        since = look.now - self._limits.schedule
+        late = [job for job in look.live.values() if job.created_at <= since and job.state.waiting]
+        return late + [job for job in look.held() if job.placement and job.placement.cluster in look.capacities]
+
+    def _next_move(self, look: _Look, job: Job) -> Move | None:
         report = look.reports.get(job.handle)
         return lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule) or lifecycle.advance(
             job, report, look.now, attempts_limit=self._limits.attempts
         )
 
-    def _answered(self, job: Job, look: _Look) -> bool:
-        """A cluster that does not answer changes nothing, except that a waiting job may have waited too long."""
-        return job.placement is None or job.placement.cluster in look.capacities
-
-    def _record(self, reports: Mapping[str, Report]) -> None:
-        changed = {handle: report for handle, report in reports.items() if self._recorded.get(handle) != report}
-        if changed:
-            self._jobs.record_tasks(changed)
-        self._recorded = dict(reports)
-
     def _place(self, look: _Look) -> bool:
         self._paused = {job: until for job, until in self._paused.items() if until > look.now}
-        live = [job for job in self._jobs.live() if job.id not in self._paused]
+        live = [job for job in look.live.values() if job.id not in self._paused]
         decided = plan(self._snapshot(look.now, live, look.capacities))
         moves = [
             (job, Move(to=JobState.SCHEDULE, at=look.now, why=f"placed on {placement.cluster}", placement=placement))
             for job, placement in decided.placements
         ]
         moves += _to_queue(live, decided, look.now)
-        self._jobs.say_why(_changed_reasons(live, decided))
-        return bool(self._jobs.move_all(moves)) if moves else False
+        self._jobs.say_why(_changed_reasons(look.live, decided))
+        moved = self._jobs.move_all(moves)
+        look.moved(moved)
+        return bool(moved)
 
     def _act(self, look: _Look) -> bool:
-        live = {job.id: job for job in self._jobs.live()}
-        moves = [(job, move) for job in live.values() if (move := self._start(job, look))]
-        for job in live.values():
+        self._jobs.confirm()
+        moves = [(job, move) for job in look.held() if (move := self._start(job, look))]
+        for job in look.held():
             if job.state is JobState.KILLING and job.placement is not None:
                 self._stop(job.placement.cluster, job.handle)
-        self._clean(live)
-        return bool(self._jobs.move_all(moves)) if moves else False
+        if self._untidy:
+            self._untidy = not self._clean(look.live)
+        moved = self._jobs.move_all(moves)
+        self._untidy = self._untidy or bool(moved)
+        return bool(moved)
 
     def _start(self, job: Job, look: _Look) -> Move | None:
         """Start a placed job; the move it makes if its backend will not have it."""
@@ -176,35 +191,35 @@ class Round:
         except (PaddleCloudError, KeyError) as error:
             log.warning("%s is not stopped yet: %s", handle, error)
 
-    def _clean(self, live: Mapping[str, Job]) -> None:
-        """Take away what backends still have of attempts that are over."""
+    def _clean(self, live: Mapping[str, Job]) -> bool:
+        """Take away what backends still have of attempts that are over; whether that was all of it."""
         over = [held for held in self._jobs.held() if not _current(live.get(held.job), held.handle)]
         cleaned: list[str] = []
         for name in {held.cluster for held in over if held.cluster in self._clusters}:
             backend = self._clusters[name]
             handles = [held.handle for held in over if held.cluster == name]
             try:
-                reports = backend.report(handles)
-                for handle in handles:
-                    report = reports.get(handle)
-                    if report is None or report.ended:
-                        backend.clean(handle)
-                        cleaned.append(handle)
-                    else:
-                        backend.stop(handle)
+                running = {handle for handle, report in backend.report(handles).items() if not report.ended}
+                for handle in running:
+                    backend.stop(handle)
+                ended = [handle for handle in handles if handle not in running]
+                backend.clean(ended)
+                cleaned += ended
             except UnreachableError as error:
                 log.warning("cluster %s does not answer: %s", name, error)
         if cleaned:
             self._jobs.cleaned(cleaned)
+        return len(cleaned) == len(over)
 
     def _snapshot(self, now: datetime, live: Sequence[Job], capacities: Mapping[str, Resources | None]) -> Snapshot:
+        waiting = [job for job in live if job.state.waiting]
         return Snapshot(
             now=now,
-            waiting=[job for job in live if job.state.waiting],
+            waiting=waiting,
             placed=[job for job in live if job.state.held],
             clusters=capacities,
             default=self._default,
-            quotas=self._quotas(),
+            quotas=self._quotas(now, {job.user for job in waiting}),
         )
 
     def _capacity(self, name: str) -> list[Resources | None]:
@@ -223,12 +238,11 @@ def _to_queue(live: Iterable[Job], decided: Plan, now: datetime) -> list[tuple[J
     ]
 
 
-def _changed_reasons(live: Iterable[Job], decided: Plan) -> dict[str, str]:
+def _changed_reasons(live: Mapping[str, Job], decided: Plan) -> dict[str, str]:
     """Reasons that differ from what the records say. They change with all that starts and ends, so only the front of a
     long queue is kept up to date; those behind have theirs from when they came."""
-    said = {job.id: job.queue_reason for job in live if job.state is JobState.QUEUE}
     front = itertools.islice(decided.reasons.items(), _REASONS_KEPT_FRESH)
-    return {job: why for job, why in front if said.get(job, why) != why}
+    return {job: why for job, why in front if live[job].state is JobState.QUEUE and live[job].queue_reason != why}
 
 
 def _on(job: Job, cluster: str) -> bool:

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from paddlecloud.model.errors import InvalidError, QuotaError, UnsupportedError
+from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
 from paddlecloud.model.paths import NAME_BYTES
-from paddlecloud.model.units import describe_counts, format_duration
-from paddlecloud.model.user import Quota
+from paddlecloud.model.units import describe_counts
 from paddlecloud.scheduler import places
+from paddlecloud.scheduler.ledger import Standing
 from paddlecloud.scheduler.plan import describe
 
 GPU, CPU = "gpu", "cpu"
 JOB_TYPES = (GPU, CPU)
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
-FREE_WALL_TIME_SECONDS = 30 * 60
-NO_CPU_JOBS_ON = ("cce", "default")  # seed 002: job_type cpu cannot be asked for there, as they are for GPU jobs
 PRIORITIES = range(-1000, 1001)
 NAME_CHARACTERS = 200
 COMMAND_BYTES = 100_000
@@ -35,11 +33,11 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A cluster that a job may go to. `capacity` is None where it does not tell, or not now."""
+    """A cluster that a job may go to, and where its user stands there. `capacity` is None where it does not tell."""
 
     name: str
-    free_policy: bool
     capacity: Resources | None
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +56,15 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_private_resources(spec)
 
 
-def accept(spec: JobSpec, offers: Sequence[Offer], quota: Quota, limits: Limits) -> JobSpec:
-    """The job as it is recorded, if these clusters and this user's quota admit it."""
-    free = any(offer.free_policy for offer in offers)
-    if free:
-        _check_free_policy(spec, offers)
+def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
+    """The job as it is recorded, if one of these clusters could run it within its user's limits."""
+    offers = _open_to(offers, lambda offer: offer.standing.refusal(spec, offer.capacity))
     spec = replace(spec, job_type=_job_type(spec, offers))
-    _check_size(spec, offers)
-    _check_quota(spec, quota)
-    return replace(spec, wall_time_seconds=_wall_time(spec, quota, limits, free=free))
+    offers = _large_enough(spec, offers)
+    spec = replace(spec, wall_time_seconds=_wall_time(spec, offers, limits))
+    offers = _open_to(offers, lambda offer: _used_up(spec, offer))
+    _open_to(offers, _too_many_wait)
+    return spec
 
 
 def _check_name(spec: JobSpec) -> None:
@@ -183,36 +181,14 @@ def _check_text(text: str, where: str, most: int) -> None:
         raise InvalidError(f"{where} is {size} bytes long; {most} is the most: put it into a file", field=where)
 
 
-def _check_free_policy(spec: JobSpec, offers: Sequence[Offer]) -> None:
-    """Seed 002: what public resources do not give."""
-    if spec.trainers > 1:
-        raise InvalidError(
-            f"instance_count {spec.trainers}: {_free_names(offers)} runs one instance of a job; {_elsewhere(offers)}",
-            field="roles",
-        )
-    if spec.wall_time_seconds is not None and spec.wall_time_seconds > FREE_WALL_TIME_SECONDS:
-        raise InvalidError(
-            f"wall_time {format_duration(spec.wall_time_seconds)}: {_free_names(offers)} runs a job for "
-            f"{format_duration(FREE_WALL_TIME_SECONDS)} at most; {_elsewhere(offers)}",
-            field="wall_time_seconds",
-        )
-    has_gpus = any(offer.capacity is None or offer.capacity.gpus > 0 for offer in offers if offer.free_policy)
-    if spec.job_type == CPU and spec.cluster in NO_CPU_JOBS_ON and has_gpus:
-        raise InvalidError(
-            f"job_type cpu is not possible with cluster {spec.cluster}: choose another cluster, or gpu",
-            field="job_type",
-        )
-
-
-def _free_names(offers: Sequence[Offer]) -> str:
-    return f"the free policy of {', '.join(offer.name for offer in offers if offer.free_policy)}"
-
-
-def _elsewhere(offers: Sequence[Offer]) -> str:
-    unlimited = next((offer.name for offer in offers if not offer.free_policy), None)
-    if unlimited is not None:
-        return f"cluster {unlimited} has no such limit"
-    return "`paddlecloud clusters` lists those with the policy open, which have no such limit"
+def _open_to(offers: Sequence[Offer], refuses: Callable[[Offer], PaddleCloudError | None]) -> list[Offer]:
+    """The offers that do not refuse a job; if all do, what they say is raised."""
+    refusals = [(offer, refuses(offer)) for offer in offers]
+    left = [offer for offer, refused in refusals if refused is None]
+    if left:
+        return left
+    said = [refused for _, refused in refusals if refused is not None]
+    raise type(said[0])("; ".join(dict.fromkeys(refused.message for refused in said)), field=said[0].field)
 
 
 def _job_type(spec: JobSpec, offers: Sequence[Offer]) -> str | None:
@@ -241,41 +217,48 @@ def _check_no_gpus(spec: JobSpec, clusters: str) -> None:
         )
 
 
-def _check_size(spec: JobSpec, offers: Sequence[Offer]) -> None:
-    """Refuse what no cluster of its list could give even when nothing else runs."""
-    needs = list(_needs(spec, offers))
-    if len(needs) == len(offers) and not any(need.fits(capacity) for need, capacity in needs):
-        told = "; ".join(
-            f"{offer.name} has {describe(capacity)} in all and it needs {describe(need)}"
-            for offer, (need, capacity) in zip(offers, needs, strict=True)
-        )
-        raise InvalidError(f"the job ({_counts(spec)}) can never run: {told}", field="roles")
+def _large_enough(spec: JobSpec, offers: Sequence[Offer]) -> list[Offer]:
+    """The offers that could give what the job needs when nothing else runs there; refuse it if none could."""
+    needs = [(offer, _need(spec, offer)) for offer in offers]
+    left = [offer for offer, need in needs if need is None or offer.capacity is None or need.fits(offer.capacity)]
+    if left:
+        return left
+    told = "; ".join(
+        f"{offer.name} has {describe(offer.capacity or NOTHING)} in all and it needs {describe(need or NOTHING)}"
+        for offer, need in needs
+    )
+    raise InvalidError(f"the job ({_counts(spec)}) can never run: {told}", field="roles")
 
 
-def _needs(spec: JobSpec, offers: Sequence[Offer]) -> Iterator[tuple[Resources, Resources]]:
-    for offer in offers:
-        if offer.capacity is not None:
-            yield total(task.resources for task in places.requests(spec, offer.capacity)), offer.capacity
+def _need(spec: JobSpec, offer: Offer) -> Resources | None:
+    if offer.capacity is None:
+        return None
+    return total(task.resources for task in places.requests(spec, offer.capacity))
 
 
-def _check_quota(spec: JobSpec, quota: Quota) -> None:
-    if quota.instances is not None and spec.trainers > quota.instances:
-        raise QuotaError(
-            f"quota: {spec.trainers} instances asked for, {quota.instances} allowed for one job", field="roles"
-        )
-    limit, asked = quota.wall_time_seconds, spec.wall_time_seconds
-    if limit is not None and asked is not None and asked > limit:
-        raise QuotaError(
-            f"quota: wall_time {format_duration(asked)} asked for, {format_duration(limit)} allowed for one job",
-            field="wall_time_seconds",
-        )
-
-
-def _wall_time(spec: JobSpec, quota: Quota, limits: Limits, *, free: bool) -> int:
+def _wall_time(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> int:
+    """What was asked for, else the default, or less if one of the clusters gives less: then all of them can run it."""
     if spec.wall_time_seconds is not None:
         return spec.wall_time_seconds
-    most = [limits.wall_time_seconds, quota.wall_time_seconds, FREE_WALL_TIME_SECONDS if free else None]
-    return min(limit for limit in most if limit is not None)
+    most = [tally.limit.quota.wall_time_seconds for offer in offers for tally in offer.standing.tallies]
+    return min([limits.wall_time_seconds, *(limit for limit in most if limit is not None)])
+
+
+def _used_up(spec: JobSpec, offer: Offer) -> QuotaError | None:
+    for tally in offer.standing.tallies:
+        if why := tally.why_not_today(spec):
+            return QuotaError(f"{why}; there are more after midnight, at {tally.day.next_begins}")
+    return None
+
+
+def _too_many_wait(offer: Offer) -> QuotaError | None:
+    """Counted before the job is recorded, so submits of one moment may pass the limit by a few: it is one on floods."""
+    for tally in offer.standing.tallies:
+        most = tally.limit.quota.waiting_jobs
+        if most is not None and tally.waiting >= most:
+            words = f"quota: {tally.waiting} of {most} jobs waiting for {tally.limit.whose}"
+            return QuotaError(f"{words}; submit more when one has started")
+    return None
 
 
 def _counts(spec: JobSpec) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -57,6 +58,15 @@ def test_with_live_jobs_rounds_follow_by_themselves() -> None:
         wait_for_round(rounds, 3)
 
 
+def test_what_happens_in_quick_succession_is_dealt_with_in_few_rounds() -> None:
+    rounds = Counted()
+    with running(rounds) as loop:
+        began = time.monotonic()
+        while time.monotonic() < began + 0.5:
+            loop.wake()
+    assert 3 <= rounds.count <= 0.5 / 0.025 + 2
+
+
 def test_a_round_that_fails_is_followed_by_another_and_shows_until_then() -> None:
     rounds = Counted(idle=False, faults=1)
     with running(rounds) as loop:
@@ -68,3 +78,16 @@ def test_a_stopped_loop_is_not_healthy() -> None:
     with running(Counted()) as loop:
         wait_until(lambda: loop.healthy, "it runs")
     assert not loop.healthy
+
+
+def test_every_round_is_told_with_how_long_it_took_and_whether_it_failed() -> None:
+    rounds, told = Counted(idle=False, faults=1), list[tuple[float, bool]]()
+    loop = Loop(rounds, clock=lambda: NOW, observe=lambda seconds, failed: told.append((seconds, failed)))
+    loop.start()
+    try:
+        wait_for_round(rounds, 2)
+        wait_until(lambda: len(told) >= 2, "both are told", seconds=5)
+    finally:
+        loop.stop()
+    assert [failed for _, failed in told[:2]] == [True, False]
+    assert all(0 <= seconds < 1 for seconds, _ in told)

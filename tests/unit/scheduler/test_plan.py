@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from paddlecloud.model.job import Job, JobSpec, Placement, Resources, RoleSpec, total
 from paddlecloud.model.state import JobState
-from paddlecloud.model.user import Quota
+from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.plan import Plan, Snapshot, describe, forecast, order, plan
+from paddlecloud.scheduler.quota import Policy, Quotas
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 GIB = 2**30
@@ -106,9 +107,64 @@ def test_a_large_job_is_not_starved_by_an_endless_stream_of_small_ones() -> None
 
 def test_a_user_over_the_running_limit_waits_and_holds_up_nobody() -> None:
     other = a_job(3, user="bob")
-    decided = decide([a_job(1), a_job(2), other], quotas={"ann": Quota(running_jobs=1)})
+    decided = decide([a_job(1), a_job(2), other], quotas=Quotas(given={"ann": {ALL_CLUSTERS: Quota(running_jobs=1)}}))
     assert placed_ids(decided) == [1, 3]
     assert decided.reasons[a_job(2).id].startswith("quota: 1 of 1 jobs running for ann")
+
+
+def test_only_the_first_job_over_the_running_limit_is_told_that_it_is_next() -> None:
+    quotas = Quotas(policies={"local": Policy(quota=Quota(running_jobs=1))})
+    decided = decide([a_job(1), a_job(2), a_job(3)], quotas=quotas)
+    assert [why.partition("; ")[2] for why in decided.reasons.values()] == [
+        "it starts when one ends (about 30 min)",
+        "others of theirs are before it",
+    ]
+
+
+def test_what_a_job_is_told_of_the_room_is_as_of_its_turn() -> None:
+    waiting = [a_job(1, cpus=3), a_job(2, cpus=1, minutes=5), a_job(3, cpus=3)]
+    decided = decide(waiting, [running(a_job(0, cpus=2))])
+    assert placed_ids(decided) == [2]
+    assert "free on local: 2 CPUs" in decided.reasons[a_job(1).id]
+    assert "free on local: 1 CPU and" in decided.reasons[a_job(3).id]
+
+
+def test_a_job_is_placed_for_what_is_left_of_its_users_day_and_the_next_one_waits() -> None:
+    quotas = Quotas(policies={"local": Policy(quota=Quota(minutes_a_day=50))}, used={"ann": {"local": 600.0}})
+    decided = decide([a_job(1), a_job(2), a_job(3), a_job(4, user="bob")], quotas=quotas)
+    assert [placement.wall_time_seconds for _, placement in decided.placements] == [None, 600, None]
+    assert placed_ids(decided) == [1, 2, 4]
+    assert decided.reasons[a_job(3).id].startswith(
+        "quota: 10 of 50 minutes used today (UTC) by ann on local, and 40 kept for what runs"
+    )
+
+
+def test_a_job_that_was_shortened_may_pass_a_large_one_that_it_would_have_delayed() -> None:
+    quotas = Quotas(given={"bob": {"local": Quota(minutes_a_day=20)}})
+    waiting = [a_job(1, cpus=4), a_job(2, user="bob")]
+    decided = decide(waiting, [running(a_job(0, cpus=2, minutes=25))], quotas=quotas)
+    assert placed_ids(decided) == [2]
+
+
+def test_default_goes_on_to_the_next_cluster_where_the_first_is_over_its_users_quota() -> None:
+    two = {"first": CPU_ONLY, "second": CPU_ONLY}
+    quotas = Quotas(policies={"first": Policy(quota=Quota(running_jobs=1, instances=1))})
+    jobs = [a_job(number, cluster="default") for number in (1, 2)] + [a_job(3, cluster="default", count=2)]
+    decided = decide(jobs, clusters=two, default=("first", "second"), quotas=quotas)
+    assert [placement.cluster for _, placement in decided.placements] == ["first", "second", "second"]
+    decided = decide(
+        [*jobs, a_job(4, cpus=2, cluster="default")], clusters=two, default=("first", "second"), quotas=quotas
+    )
+    assert decided.reasons[a_job(4).id] == (
+        "quota: 1 of 1 jobs running for ann on first; it starts when one ends (about 30 min); "
+        "needs 2 CPUs and 1.0 GiB; free on second: 1 CPU and 13.0 GiB of 4 CPUs and 16.0 GiB"
+    )
+
+
+def test_a_job_that_no_cluster_takes_any_more_waits_and_says_what_is_too_much() -> None:
+    quotas = Quotas(given={"ann": {"local": Quota(instances=1)}})
+    decided = decide([a_job(1, count=2)], quotas=quotas)
+    assert decided.reasons[a_job(1).id] == ("quota: instance_count 2 asked for, 1 allowed for one job of ann on local")
 
 
 def test_default_tries_its_clusters_in_order() -> None:
@@ -177,6 +233,26 @@ def test_the_forecast_counts_the_places_ahead_and_the_time() -> None:
     first, second = seen[a_job(1).id], seen[a_job(2).id]
     assert (first.position, first.about_at) == (1, NOW + timedelta(minutes=10))
     assert (second.position, second.about_at) == (2, NOW + timedelta(minutes=30))
+
+
+def test_the_forecast_knows_what_users_wait_for() -> None:
+    quotas = Quotas(
+        policies={"local": Policy(quota=Quota(running_jobs=1))},
+        given={"bob": {"local": Quota(minutes_a_day=10)}},
+        used={"bob": {"local": 600.0}},
+    )
+    waiting = [a_job(1), a_job(2), a_job(3, user="bob"), a_job(4, user="eve")]
+    seen = forecast(a_snapshot(waiting, [running(a_job(0, minutes=10))], quotas=quotas))
+    minutes = [(about.about_at - NOW) / timedelta(minutes=1) for about in seen.values() if about.about_at]
+    assert minutes == [10, 40, 12 * 60, 0]
+
+
+def test_the_forecast_of_default_is_of_the_cluster_where_its_users_limits_let_it_start_soonest() -> None:
+    two = {"first": CPU_ONLY, "second": CPU_ONLY}
+    quotas = Quotas(policies={"first": Policy(quota=Quota(running_jobs=0)), "second": Policy(quota=Quota(instances=1))})
+    jobs = [a_job(1, cluster="default"), a_job(2, cluster="default", count=2)]
+    seen = forecast(a_snapshot(jobs, clusters=two, default=("first", "second"), quotas=quotas))
+    assert [about.about_at for about in seen.values()] == [NOW, None]
 
 
 def test_amounts_are_said_in_words() -> None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.model import lifecycle, paths
+from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.job import Job, JobSpec, Resources, RoleSpec
 from paddlecloud.model.state import MOVES, JobState
-from paddlecloud.model.user import Quota
+from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from tests.fakes import FakeBackend
+from tests.postgres import MIGRATED, Postgres
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -29,19 +31,19 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 class World:
     """A store, a cluster and a scheduler that may crash between any two rounds."""
 
-    def __init__(self, folder: Path, backend: FakeBackend | None = None) -> None:
-        self.database = Database.open(f"sqlite:///{folder}/records.db")
+    def __init__(self, folder: Path, backend: FakeBackend | None = None, *, url: str = "") -> None:
+        self.database = Database.open(url or f"sqlite:///{folder}/records.db")
         self.jobs = Jobs(self.database)
         self.now = NOW
         self.backend = backend or FakeBackend(Resources(cpus=4, memory_bytes=2**34), clock=lambda: self.now)
-        self.quotas: Mapping[str, Quota] = {}
+        self.quotas = Quotas()
         self.folder = folder
         self.restart()
 
     def restart(self) -> None:
         self.round = Round(
             jobs=self.jobs,
-            quotas=lambda: self.quotas,
+            quotas=lambda now, users: self.quotas,
             clusters={"local": self.backend},
             default=("local",),
             folders=Folders(tree=lambda user, tree: self.folder, results=lambda job: self.folder),
@@ -126,6 +128,19 @@ def test_a_crash_after_the_start_and_before_the_next_look_starts_nothing_twice(w
     assert world.backend.starts == [f"{job.id}-1"]
 
 
+def test_a_round_that_has_lost_the_records_to_another_server_acts_on_nothing(world: World) -> None:
+    class Lost(Jobs):
+        def confirm(self) -> None:
+            raise UnreachableError("another server has taken over")
+
+    world.submit(1)
+    world.jobs = Lost(world.database)
+    world.restart()
+    with pytest.raises(UnreachableError):
+        world.run()
+    assert world.backend.starts == []
+
+
 @pytest.mark.parametrize(("error", "state"), [(RefusedError, JobState.FAILED), (BusyError, JobState.QUEUE)])
 def test_what_a_backend_will_not_start_fails_or_is_placed_anew(
     tmp_path: Path, error: type[RefusedError | BusyError], state: JobState
@@ -158,16 +173,20 @@ def test_a_job_that_cannot_be_started_as_placed_is_tried_again_after_a_growing_p
 class AnythingMayHappen(RuleBasedStateMachine):
     """Jobs come, end, are killed and lost, clusters fall silent, the server crashes, time passes."""
 
+    postgres: Postgres | None = None  # None: SQLite
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.world = World(Path(self.folder.name))
+        self.stack = ExitStack()
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        url = self.stack.enter_context(self.postgres.database(MIGRATED)) if self.postgres else ""
+        self.world = World(Path(folder), url=url)
+        self.stack.callback(self.world.database.close)
         self.submitted: list[Job] = []
         self.forgotten: list[str] = []
 
     def teardown(self) -> None:
-        self.world.database.close()
-        self.folder.cleanup()
+        self.stack.close()
 
     @precondition(lambda self: len(self.submitted) < 8)
     @rule(trainers=st.integers(1, 4), pservers=st.integers(0, 2))
@@ -247,7 +266,14 @@ class AnythingMayHappen(RuleBasedStateMachine):
         assert len(starts) == len(set(starts))
 
 
-AnythingMayHappen.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
-TestAnythingMayHappen = AnythingMayHappen.TestCase
+@pytest.mark.parametrize(("kind", "examples"), [("sqlite", 40), ("postgres", 10)])
+def test_whatever_happens_the_rules_hold(request: pytest.FixtureRequest, kind: str, examples: int) -> None:
+    class Here(AnythingMayHappen):
+        postgres = request.getfixturevalue("postgres") if kind == "postgres" else None
+
+    run_state_machine_as_test(
+        Here,
+        settings=settings(
+            max_examples=examples, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
