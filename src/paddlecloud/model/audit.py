@@ -1,0 +1,52 @@
+"""The audit record: who did what, when, from where. It names things and never holds a secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """Everything that is recorded, with what its `target` is. What comes after a dot is asked for by what is before."""
+
+    LOGIN = "login"  # the user
+    LOGIN_REFUSED = "login.refused"  # the user whose name was given; empty if there is none of that name
+    GEN_TOKEN = "gen_token"  # the address of mail that a key was asked for
+    GEN_TOKEN_REFUSED = "gen_token.refused"  # such an address that gets none
+    MAIL_SENT = "mail.sent"  # the address
+    MAIL_REFUSED = "mail.refused"  # the address that the mail server would not have
+    USER_ADD = "user.add"  # the user
+    USER_CHANGE = "user.change"  # the user
+    KEY_CREATE = "key.create"  # the ak
+    KEY_REVOKE = "key.revoke"  # the ak
+    TOKEN_CREATE = "token.create"  # the token's id
+    TOKEN_REVOKE = "token.revoke"  # the token's id
+    JOB_SUBMIT = "job.submit"  # the job
+    JOB_KILL = "job.kill"  # the job
+    RETENTION = "retention"  # what was deleted by age or size
+    DB_RESTORE = "db.restore"  # the backup
+    SERVER_START = "server.start"  # the data folder
+    SERVER_STOP = "server.stop"  # the data folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One act. `user` is empty where nobody had said who they are, or the server itself acted."""
+
+    at: datetime
+    action: Action
+    target: str = ""
+    user: str = ""
+    address: str = ""
+    request_id: str = ""
+    detail: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """Some of what was done, newest first; `next_cursor` asks for what was before, None: there is no more."""
+
+    items: tuple[AuditEntry, ...]
+    next_cursor: str | None = None
