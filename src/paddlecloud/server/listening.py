@@ -1,6 +1,7 @@
-"""The port: taken before anything else is done, announced when it answers, and given back within two seconds.
+"""The port: taken before anything else is done, announced when it answers, and given back within seconds.
 
-Whoever connects is a stranger until the head of a request has come, so that head may take little memory and time.
+Whoever connects is a stranger until the head of a request has come, so that head, and the handshake before it, may
+take little memory and time.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -18,20 +20,32 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.server.certificate import Certificate
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 
-_SHUTDOWN_SECONDS = 1
+_SHUTDOWN_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
 _BACKLOG = 2048
 _HEAD_BYTES = 256 * 1024
 _HEAD_SECONDS = 30.0
+_HANDSHAKE_SECONDS = 10.0
+_GOODBYE_SECONDS = 0.5  # within the time to shut down: a client that is not reading says none
+_TICKS_BETWEEN_LOOKS = 20  # of uvicorn's ten in a second
+_OPEN_FILES = 65536
 
 
 class Server(uvicorn.Server):
-    """Says when it listens, and ends every stream as soon as it is asked to end."""
+    """Says when it listens, takes up a renewed certificate, and ends every stream as soon as it is asked to end."""
 
-    def __init__(self, app: FastAPI, *, on_start: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        *,
+        certificate: Certificate | None = None,
+        on_start: Callable[[], None] = lambda: None,
+        handshake_seconds: float = _HANDSHAKE_SECONDS,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -47,16 +61,35 @@ class Server(uvicorn.Server):
             )
         )
         self._changes: Changes = app.state.services.changes
+        self._certificate = certificate
         self._on_start = on_start
+        self._handshake_seconds = handshake_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._on_start()
+        await super().startup([])
+        # Listened with here, since uvicorn would give a handshake a whole minute.
+        for listening in sockets or []:
+            self.servers.append(await self._accept_from(listening))
+        self._on_start()
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._certificate is not None and counter % _TICKS_BETWEEN_LOOKS == 0:
+            await asyncio.to_thread(self._certificate.renew)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._changes.close()
         super().handle_exit(sig, frame)
+
+    async def _accept_from(self, listening: socket.socket) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            lambda: Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
+            sock=listening,
+            backlog=_BACKLOG,
+            ssl=self._certificate.context if self._certificate else None,
+            ssl_handshake_timeout=self._handshake_seconds if self._certificate else None,
+            ssl_shutdown_timeout=_GOODBYE_SECONDS if self._certificate else None,
+        )
 
 
 class Connection(HttpToolsProtocol):
@@ -120,9 +153,19 @@ def listen(server: ServerSettings, *, embedded: bool, again: int = 0) -> Iterato
         yield listening
 
 
-def address(listening: socket.socket) -> str:
+def address(listening: socket.socket, *, encrypted: bool = False) -> str:
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if encrypted else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def allow_open_files() -> None:
+    """As many connections as the system lets us have. Not above a bound: tasks inherit the number, and old programs
+    close every file below it, one by one, when they start."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,47 @@
+"""What of this machine decides how tasks run here, found out by trying and leaving nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from paddlecloud.backends.base import Backend
+from paddlecloud.backends.forking import Forker
+from paddlecloud.backends.local import LocalBackend, interpreter_path
+from paddlecloud.model.errors import ConfigError
+
+_ANSWER_SECONDS = 2
+_VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
+
+
+def isolation_of(backend: Backend) -> str:
+    """How a backend of this machine keeps its tasks apart, in words; "" of one elsewhere."""
+    return backend.isolation if isinstance(backend, LocalBackend) else ""
+
+
+def namespaces_at(root: Path) -> str:
+    """Which namespaces tasks with folders below `root` would get.
+
+    Control groups are not tried: only the server's own process can say which it may write.
+    """
+    with tempfile.TemporaryDirectory(prefix=".probe-", dir=root) as scratch:
+        forker = Forker(Path(scratch), "", namespaces=True, cgroups=False)
+        try:
+            return forker.isolation.partition(";")[0]
+        finally:
+            forker.close()
+
+
+def interpreter(asked: str | None) -> str:
+    """The interpreter of tasks and what it says of itself; ConfigError where it says nothing."""
+    path = interpreter_path(asked)
+    try:
+        said = subprocess.run(
+            [path, "-I", "-c", _VERSION], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{path} does not run: {error}") from None
+    if said.returncode != 0:
+        raise ConfigError(f"{path} does not run: {said.stderr.strip()[-200:] or f'exit code {said.returncode}'}")
+    return f"{said.stdout.strip()} ({path})"
