@@ -1,0 +1,47 @@
+"""What a finished job has on the disk, by kind: counted, and removed kind by kind or whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from paddlecloud.files.removal import Counter, Only, Pause, remove
+from paddlecloud.model import paths
+from paddlecloud.model.errors import NotFoundError
+from paddlecloud.model.retention import Kept
+from paddlecloud.model.space import Used
+
+# What of a job's folder below results/ is of which kind.
+_OF_KIND: Mapping[Kept, Only] = {
+    Kept.RESULTS: lambda name: name != paths.LOGS,
+    Kept.LOGS: lambda name: name == paths.LOGS,
+}
+
+
+class JobFiles:
+    def __init__(self, results: Path, marks: Path, pause: Pause) -> None:
+        self._results = str(results)
+        self._marks = str(marks)
+        self._pause = pause
+
+    def count(self, job: str) -> dict[Kept, Used]:
+        counter = Counter(self._results, self._pause)
+        used = {kind: counter.count(_checked(job), only) for kind, only in _OF_KIND.items()}
+        used[Kept.LOGS] += Counter(self._marks, self._pause).count(job)
+        return used
+
+    def remove(self, job: str, kind: Kept) -> None:
+        """Remove what is of one kind; what is not there any more is fine."""
+        remove(self._results, _checked(job), self._pause, _OF_KIND[kind])
+        if kind is Kept.LOGS:
+            remove(self._marks, job, self._pause)
+
+    def remove_all(self, job: str) -> None:
+        for root in (self._results, self._marks):
+            remove(root, _checked(job), self._pause)
+
+
+def _checked(job: str) -> str:
+    if not paths.is_job_id(job):
+        raise NotFoundError(f"there is no job {job!r}")
+    return job

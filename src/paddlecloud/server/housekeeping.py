@@ -1,0 +1,100 @@
+"""The chore of a server's own: what has had its time goes, and what is left is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from paddlecloud.files.collect import JobFiles
+from paddlecloud.files.uploads import Uploads
+from paddlecloud.model.retention import Kept
+from paddlecloud.server import collectors
+from paddlecloud.server.audit import AuditService
+from paddlecloud.server.datadir import DataFolder
+from paddlecloud.server.pace import Pace, TimeUpError
+from paddlecloud.server.retention import Retention, rules
+from paddlecloud.server.settings import RetentionSettings
+from paddlecloud.server.space import SpaceService
+from paddlecloud.store.audit import Audit
+from paddlecloud.store.db import Database
+from paddlecloud.store.remains import Remains
+from paddlecloud.store.retention import Forgetting
+
+_FIRST_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Housekeeping:
+    retention: Retention
+    space: SpaceService
+    remains: Remains
+    uploads: Uploads
+    pace: Pace
+    clock: Callable[[], datetime]
+    every_seconds: float
+
+    @property
+    def first_seconds(self) -> float:
+        """How long after its start a server begins: at first there is more urgent work."""
+        return min(self.every_seconds, _FIRST_SECONDS)
+
+    def run(self) -> None:
+        self.uploads.expire(self.clock())
+        self.retention.run(self.clock())
+        try:
+            self.space.count()
+        except TimeUpError:
+            return  # the server ends
+
+    def stop(self) -> None:
+        self.pace.stop()
+
+
+def housekeeping(
+    settings: RetentionSettings,
+    *,
+    folder: DataFolder,
+    database: Database,
+    uploads: Uploads,
+    audit: AuditService,
+    clock: Callable[[], datetime],
+    pace: Pace | None = None,
+) -> Housekeeping:
+    pace, remains, records = pace or Pace(), Remains(database), Forgetting(database)
+    files = JobFiles(folder.results, folder.marks, pace)
+    kept = rules(settings)
+    retention = Retention(
+        rules=kept,
+        collectors={
+            Kept.JOBS: collectors.WholeJobs(remains, records, files),
+            Kept.RESULTS: collectors.LeftByJobs(Kept.RESULTS, remains, files),
+            Kept.LOGS: collectors.LeftByJobs(Kept.LOGS, remains, files),
+            Kept.UPLOADS: collectors.Uploads(uploads.trees, records, pace),
+            Kept.AUDIT: collectors.AuditRecord(Audit(database), pace),
+        },
+        remains=remains,
+        files=files,
+        audit=audit,
+        pace=pace,
+    )
+    space = SpaceService(
+        folder=folder,
+        files=files,
+        trees=uploads.trees,
+        remains=remains,
+        records=records,
+        measure=retention.measure,
+        rules=kept,
+        pace=pace,
+        clock=clock,
+    )
+    return Housekeeping(
+        retention=retention,
+        space=space,
+        remains=remains,
+        uploads=uploads,
+        pace=pace,
+        clock=clock,
+        every_seconds=settings.every.total_seconds(),
+    )
