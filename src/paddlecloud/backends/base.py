@@ -72,8 +72,8 @@ class Backend(Protocol):
         """Ask its tasks to end, and make them after a grace time; does not wait."""
         ...
 
-    def clean(self, handle: str) -> None:
-        """Remove every trace of a handle whose tasks have ended; its results stay."""
+    def clean(self, handles: Collection[str]) -> None:
+        """Remove every trace of these handles, whose tasks have ended; their results stay."""
         ...
 
     def close(self) -> None:

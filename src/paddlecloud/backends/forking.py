@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import socket
 import subprocess
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import paddlecloud.runtime
 from paddlecloud.model.errors import UnreachableError
@@ -25,6 +30,8 @@ main(int(sys.argv[2]), *sys.argv[3:])
 """
 _HELLO_SECONDS = 60
 _END_SECONDS = 10
+_PATIENCE_SECONDS = 60.0
+_AGAIN_SECONDS = 10.0  # a supervisor that has not begun by then was killed
 _LOG_BYTES = 1 << 20
 
 
@@ -34,6 +41,8 @@ class _Helper:
     channel: socket.socket
     isolation: str
     mounts: bool
+    asked: dict[str, float] = field(default_factory=dict)  # folder -> when, the oldest first
+    unanswered: deque[float] = field(default_factory=deque)
 
 
 class Forker:
@@ -60,27 +69,50 @@ class Forker:
         with self._lock:
             return self._living().process.pid
 
-    def ask(self, folders: Sequence[Path]) -> None:
-        """Have a supervisor started for each task folder."""
+    def ask(self, folders: Sequence[str]) -> None:
+        """Have a supervisor made for each task folder, without waiting for it: what the helper could not do is raised
+        by the next call. To ask again is harmless, and needed where the helper died: a task is begun once."""
         with self._lock:
+            self._hear()
             for folder in folders:
                 try:
-                    error = self._request(folder)
+                    self._request(folder)
                 except OSError:
                     self._end()
-                    error = self._request(folder)  # by a new helper; a task that has begun is not begun again
-                if error:
-                    raise UnreachableError(f"{error}; end some of this machine's processes or raise their limit")
+                    self._request(folder)
 
     def close(self) -> None:
         with self._lock:
             self._end()
 
-    def _request(self, folder: Path) -> str:
-        channel = self._living().channel
-        channel.send(json.dumps({"folder": str(folder)}).encode())
-        answer = _receive(channel)
-        return str(answer.get("error", ""))
+    def _hear(self) -> None:
+        """Take what the helper has answered by now; let go of one that is dead or stuck."""
+        helper = self._helper
+        if helper is None:
+            return
+        try:
+            while select.select([helper.channel], [], [], 0)[0]:
+                self._take(_receive(helper.channel), helper)
+        except OSError:
+            self._end()
+        if helper.unanswered and time.monotonic() - helper.unanswered[0] > _PATIENCE_SECONDS:
+            self._end()
+
+    def _take(self, answer: dict[str, Any], helper: _Helper) -> None:
+        for _ in range(answer["requests"]):
+            helper.unanswered.popleft()
+        if answer["error"]:
+            helper.asked.clear()
+            raise UnreachableError(f"{answer['error']}; end some of this machine's processes or raise their limit")
+
+    def _request(self, folder: str) -> None:
+        helper, now = self._living(), time.monotonic()
+        while helper.asked and now - next(iter(helper.asked.values())) > _AGAIN_SECONDS:
+            del helper.asked[next(iter(helper.asked))]
+        if folder not in helper.asked:
+            helper.channel.send(os.fsencode(folder))
+            helper.asked[folder] = now
+            helper.unanswered.append(now)
 
     def _living(self) -> _Helper:
         if self._helper is None:
@@ -123,9 +155,9 @@ class Forker:
             self._helper = None
 
 
-def _receive(channel: socket.socket) -> dict[str, object]:
+def _receive(channel: socket.socket) -> dict[str, Any]:
     answer = channel.recv(8192)
     if not answer:
         raise ConnectionResetError("the forking helper is gone")
-    words: dict[str, object] = json.loads(answer)
+    words: dict[str, Any] = json.loads(answer)
     return words

@@ -1,7 +1,7 @@
 """This machine as a backend: tasks are processes that outlive the server, told and known by files alone.
 
 start   <root>/<handle>/ appears by a rename, complete; then the forking helper makes a supervisor for each task
-report  exit file: ended · pid file of a living supervisor: running · of a dead one: lost · neither: starting
+report  each task's folder says what became of it (localtask.py); all of an earlier boot are lost
 stop    <handle>/stop, durably, then SIGTERM to the supervisors; one that comes later finds the file
 clean   <root>/<handle>/ and its control groups are removed
 """
@@ -14,28 +14,29 @@ import logging
 import os
 import pwd
 import shutil
-import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.backends.forking import Forker
-from paddlecloud.backends.leftovers import end_leftovers, remove_tree
+from paddlecloud.backends.leftovers import remove_tree
+from paddlecloud.backends.localtask import LocalTask
 from paddlecloud.backends.orders import Here, render
+from paddlecloud.backends.spares import Spares
 from paddlecloud.model.errors import ConfigError, ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Placement, Resources
-from paddlecloud.model.task import Report, TaskReport, TaskState
+from paddlecloud.model.task import Report, TaskState
 from paddlecloud.runtime import processes, taskfile, wake
-from paddlecloud.runtime.cgroups import remove as remove_groups
-from paddlecloud.runtime.folder import Begun, Ended, TaskFolder, stop_file, sync_folder, write_durably
+from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
 
 log = logging.getLogger(__name__)
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_KNOCKS_AT_ONCE = 4096
 
 
 class LocalBackend:
@@ -55,18 +56,19 @@ class LocalBackend:
     ) -> None:
         self._root = root.absolute()
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for unfinished in [*self._root.glob(".new-*"), *self._root.glob(".trash-*"), *self._root.glob(".probe-*")]:
-            remove_tree(unfinished)
+        for pattern in (".new-*", ".trash-*", ".spare-*", ".probe-*"):
+            for unfinished in self._root.glob(pattern):
+                _remove(unfinished)
         self._capacity = capacity
         self._clock = clock
         self._wake = wake
         self._grace_seconds = grace_seconds
         self._pids_limit = pids_limit
         self._hidden = [folder.absolute() for folder in hidden]
-        self._search_path = _search_path(self._root, _interpreter(python))
+        self._search_path = _search_path(self._root, interpreter_path(python))
         self._account = _account()
-        self._tasks: dict[str, tuple[str, ...]] = {}
-        self._ended: dict[Path, TaskReport] = {}
+        self._held: dict[str, Sequence[LocalTask]] = {}
+        self._spares = Spares(self._root)
         group = f"paddlecloud-{hashlib.sha256(os.fsencode(self._root)).hexdigest()[:12]}"
         self._forker = Forker(self._root, group, namespaces=namespaces, cgroups=cgroups)
         self._knocks = _Knocks(self._root, wake)
@@ -86,20 +88,18 @@ class LocalBackend:
 
     def start(self, launch: Launch) -> None:
         folder = self._folder(launch.handle)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             _check_ports(launch.placement)
             self._write(launch, folder)
-        if Path(stop_file(str(folder))).exists():
-            return
-        waiting = [folder / name for name in self._names(launch.handle)]
-        self._forker.ask([path for path in waiting if TaskFolder(str(path)).untouched])
+        if not os.path.exists(stop_file(folder)):
+            starting = [task for task in self._tasks(launch.handle) if task.look().state is TaskState.STARTING]
+            self._forker.ask([task.folder.path for task in starting])
 
     def report(self, handles: Collection[str]) -> Mapping[str, Report]:
         reports = {}
         for handle in handles:
             try:
-                names = self._names(handle)
-                reports[handle] = Report(tasks=tuple(self._look(self._folder(handle) / name) for name in names))
+                reports[handle] = Report(tasks=tuple(task.look() for task in self._tasks(handle)))
             except NotFoundError:
                 continue
             except OSError as error:
@@ -108,59 +108,66 @@ class LocalBackend:
 
     def stop(self, handle: str) -> None:
         try:
-            names = self._names(handle)
+            tasks = self._tasks(handle)
         except NotFoundError:
             return
-        folder = self._folder(handle)
-        mark = stop_file(str(folder))
+        mark = stop_file(self._folder(handle))
         if not os.path.exists(mark):
             write_durably(mark, b"")
-        for name in names:
-            if not self._look(folder / name).state.ended:
-                _terminate(TaskFolder(str(folder / name)))
+        for task in tasks:
+            task.terminate()
         self._wake()
 
-    def clean(self, handle: str) -> None:
-        folder, trash = self._folder(handle), self._root / f".trash-{handle}"
-        if folder.is_dir():
-            report = self.report([handle])[handle]
-            if not report.ended:
+    def clean(self, handles: Collection[str]) -> None:
+        ended = self.report(handles)
+        for handle in handles:
+            if handle in ended and not ended[handle].ended:
                 raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
-            begun = [TaskFolder(str(folder / task.name)).begun for task in report.tasks]
-            for one in begun:
-                if one is not None:
-                    remove_groups(one.groups)
-            remove_tree(trash)
-            folder.rename(trash)
+        for handle in ended:
+            os.rename(self._folder(handle), self._trash(handle))
+        if ended:
             sync_folder(str(self._root))
-        remove_tree(trash)
-        for name in self._tasks.pop(handle, ()):
-            self._ended.pop(folder / name, None)
+        for handle in handles:
+            for task in self._held.pop(handle, ()):
+                task.remove_groups()
+                self._spares.put(TaskFolder(f"{self._trash(handle)}/{task.name}"))
+            _remove(self._trash(handle))
 
     def close(self) -> None:
         self._knocks.close()
         self._forker.close()
 
-    def _folder(self, handle: str) -> Path:
+    def _folder(self, handle: str) -> str:
         if not handle or handle.startswith(".") or "/" in handle or "\0" in handle:
             raise RefusedError(f"{handle!r} cannot be the name of a handle", field="handle")
-        return self._root / handle
+        return f"{self._root}/{handle}"
 
-    def _names(self, handle: str) -> tuple[str, ...]:
+    def _trash(self, handle: str) -> Path:
+        return Path(f"{self._root}/.trash-{handle}")
+
+    def _tasks(self, handle: str) -> Sequence[LocalTask]:
         """The tasks of a handle, in the order that they are reported in."""
-        if handle not in self._tasks:
+        if handle not in self._held:
+            folder = self._folder(handle)
             try:
-                found = [path.name for path in self._folder(handle).iterdir() if (path / "task.json").exists()]
+                names = [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/task.json")]
             except OSError:
                 raise NotFoundError(f"{handle} is not here") from None
-            self._tasks[handle] = tuple(sorted(found, key=_by_role_and_number))
-        return self._tasks[handle]
+            self._hold(handle, names)
+            for task in self._held[handle]:
+                if task.folder.boot != processes.boot_id():
+                    task.lose()
+        return self._held[handle]
 
-    def _write(self, launch: Launch, folder: Path) -> None:
+    def _hold(self, handle: str, names: Iterable[str]) -> None:
+        folders = [TaskFolder(f"{self._root}/{handle}/{name}") for name in sorted(names, key=_by_role_and_number)]
+        self._held[handle] = [LocalTask(folder, self._clock) for folder in folders]
+
+    def _write(self, launch: Launch, folder: str) -> None:
         """All of the launch's task files, in place at once."""
-        part = self._root / f".new-{launch.handle}"
+        part = f"{self._root}/.new-{launch.handle}"
         here = Here(
-            folder=folder,
+            folder=Path(folder),
             mounts=self._forker.mounts,
             account=self._account,
             search_path=self._search_path,
@@ -168,63 +175,28 @@ class LocalBackend:
             pids_limit=self._pids_limit,
             hidden=self._hidden,
             wake=self._root,
+            boot=processes.boot_id(),
         )
+        orders = render(launch, here)
         try:
-            remove_tree(part)
-            part.mkdir(mode=0o700)
-            (part / "mount").mkdir(mode=0o555)
-            for name, orders in render(launch, here).items():
-                TaskFolder(str(part / name)).create(taskfile.encode(orders))
-            sync_folder(str(part))
-            part.rename(folder)
-            sync_folder(str(self._root))
+            remove_tree(Path(part))
+            os.mkdir(part, 0o700)
+            for name, task_file in orders.items():
+                self._spares.take(f"{part}/{name}")
+                TaskFolder(f"{part}/{name}").create(taskfile.encode(task_file))
+            os.rename(part, folder)
         except OSError as error:
             if error.errno in _FULL:
                 raise BusyError(f"no space left in {self._root} to start {launch.handle}; free some") from None
             raise UnreachableError(f"cannot write {part}: {error.strerror}") from None
-
-    def _look(self, path: Path) -> TaskReport:
-        """What became of one task; what can be settled only from outside of it is settled here."""
-        if path in self._ended:
-            return self._ended[path]
-        folder = TaskFolder(str(path))
-        begun = folder.begun
-        ended = folder.ended or self._settle(folder, begun)
-        if ended is not None:
-            self._ended[path] = _report_end(path.name, ended)
-            return self._ended[path]
-        if begun is None:
-            return TaskReport(name=path.name, state=TaskState.STARTING)
-        return TaskReport(name=path.name, state=TaskState.RUNNING, started_at=_time(begun.started_at))
-
-    def _settle(self, folder: TaskFolder, begun: Begun | None) -> Ended | None:
-        """The end of a task that has no one to write it: stopped before it started, or its supervisor was killed."""
-        if begun.identity.alive if begun else not folder.stopped:
-            return None
-        lock = folder.lock()
-        if lock is None:
-            return None  # its supervisor is about to write what we look for
-        try:
-            if folder.begun != begun or folder.ended is not None:
-                return folder.ended
-            if begun is None:
-                ended = Ended(reason="stopped before it started", ended_at=self._clock().timestamp())
-            elif end_leftovers(folder, begun):
-                reason = "its supervisor was killed, or this machine was restarted"
-                ended = Ended(reason=reason, started_at=begun.started_at, ended_at=self._clock().timestamp(), lost=True)
-            else:
-                return None
-            folder.write_ended(ended)
-            return ended
-        finally:
-            os.close(lock)
+        self._hold(launch.handle, orders)
 
 
 class _Knocks:
     """Calls `wake` when a supervisor knocks. Without it a task's end is still seen, by polling."""
 
     def __init__(self, root: Path, wake_up: Callable[[], None]) -> None:
-        self._socket = wake.listen(str(root))
+        self._pipe = wake.listen(str(root))
         self._wake_up = wake_up
         self._closed = False
         self._thread = threading.Thread(target=self._listen, name="local-knocks", daemon=True)
@@ -233,19 +205,21 @@ class _Knocks:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._socket.shutdown(socket.SHUT_RDWR)
+            wake.knock_at(self._pipe)
             self._thread.join()
-            self._socket.close()
+            os.close(self._pipe)
 
     def _listen(self) -> None:
-        while self._socket.recv(16) and not self._closed:
+        while os.read(self._pipe, _KNOCKS_AT_ONCE) and not self._closed:
             self._wake_up()
 
 
-def _terminate(folder: TaskFolder) -> None:
-    begun = folder.begun
-    if begun is not None and begun.identity.alive:
-        processes.send([begun.identity.pid], signal.SIGTERM)
+def _remove(path: Path) -> None:
+    """Remove what nothing needs any more; what cannot be removed, such as a file that was made immutable, stays."""
+    try:
+        remove_tree(path)
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error)
 
 
 def _check_ports(placement: Placement) -> None:
@@ -263,24 +237,6 @@ def _check_port(address: str, port: int, task: str) -> None:
             tried.bind((address, port))
         except OSError as error:
             raise BusyError(f"port {port} on {address}, meant for {task}, cannot be had: {error.strerror}") from None
-
-
-def _report_end(name: str, ended: Ended) -> TaskReport:
-    finished = TaskState.SUCCEEDED if ended.exit_code == 0 else TaskState.FAILED
-    return TaskReport(
-        name=name,
-        state=TaskState.LOST if ended.lost else finished,
-        exit_code=ended.exit_code,
-        signal=ended.signal,
-        reason=ended.reason,
-        started_at=_time(ended.started_at),
-        ended_at=_time(ended.ended_at),
-        tail=ended.tail,
-    )
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _by_role_and_number(name: str) -> tuple[str, int]:
@@ -302,7 +258,7 @@ def _search_path(root: Path, interpreter: str) -> Sequence[str]:
     return list(dict.fromkeys([str(folder), str(Path(interpreter).parent), *system]))
 
 
-def _interpreter(asked: str | None) -> str:
+def interpreter_path(asked: str | None) -> str:
     """The interpreter of tasks; unless another is asked for, the one behind the server's virtual environment."""
     if asked is None:
         return str(getattr(sys, "_base_executable", None) or sys.executable)

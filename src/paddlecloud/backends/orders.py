@@ -34,6 +34,7 @@ class Here:
     pids_limit: int
     hidden: Sequence[Path]
     wake: Path
+    boot: str
 
 
 def render(launch: Launch, here: Here) -> dict[str, TaskFile]:
@@ -59,7 +60,6 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         attempt=launch.attempt,
         task=task.name,
         role=task.role,
-        index=task.index,
         rank=(pservers if task.role == PSERVER else trainers).index(task),
         command=task.command,
         address=place.address or _LOOPBACK,
@@ -76,7 +76,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         search_path=list(here.search_path),
         tree=tree,
         # Without mounts of its own a task sees the tree itself, whose files are read-only.
-        mount=str(here.folder / "mount") if here.mounts or tree is None else tree,
+        mount=folder.mount if here.mounts or tree is None else tree,
         work=folder.work,
         home=folder.home,
         temporary=folder.temporary,
@@ -90,6 +90,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         grace_seconds=here.grace_seconds,
         hidden=[str(folder) for folder in here.hidden],
         wake=str(here.wake),
+        boot=here.boot,
     )
 
 

@@ -12,8 +12,9 @@ import os
 import resource
 import signal
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from paddlecloud.runtime import smallfiles
 
 CONTROLLERS = ("memory", "pids", "cpu")
 _KEEPER = "keeper"  # version 2: a group with limited children may not hold processes, so the server moves in here
@@ -59,15 +60,13 @@ def hierarchies(cgroup: str, mountinfo: str) -> list[Hierarchy]:
 
 def own_hierarchies() -> list[Hierarchy]:
     try:
-        with open("/proc/self/cgroup", encoding="utf-8") as cgroup:
-            with open("/proc/self/mountinfo", encoding="utf-8") as mountinfo:
-                return hierarchies(cgroup.read(), mountinfo.read())
+        cgroup, mountinfo = smallfiles.read("/proc/self/cgroup"), smallfiles.read("/proc/self/mountinfo")
     except OSError:
         return []
+    return hierarchies(os.fsdecode(cgroup), os.fsdecode(mountinfo))
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(NamedTuple):
     """Where leaves can be made: one folder for each controller, and one of version 2 that can kill."""
 
     limiting: dict[str, tuple[int, str]]  # controller -> version, folder
@@ -94,8 +93,7 @@ class Groups:
                 continue
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     limiting: dict[str, tuple[int, str]]
     killing: str | None
 
@@ -188,6 +186,13 @@ def remove(folders: tuple[str, ...], *, patience: float = 1.0) -> bool:
         if left:
             time.sleep(0.002)
     return True
+
+
+def end(folders: tuple[str, ...]) -> None:
+    """Remove these groups; should anything be left in them, kill it first."""
+    if not remove(folders, patience=0):
+        kill(folders)
+        remove(folders)
 
 
 def find(name: str, found: list[Hierarchy]) -> Groups:
@@ -312,15 +317,10 @@ def _removed(folder: str) -> bool:
 
 def _words(path: str) -> list[str]:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().split()
+        return smallfiles.read(path).decode().split()
     except OSError:
         return []
 
 
 def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
+    smallfiles.write(path, text.encode())

@@ -1,26 +1,27 @@
 """A task's folder: every name in it, and the files that say what became of the task.
 
-`pid` and `exit` appear whole, durably and once. Space for them is kept from the start, so that a full disk cannot lose
-the exit code of a task. Who holds `lock` alone may write them; with either there, the command is never started again.
+`pid` and `exit` appear whole and once. Space for them is kept from the start, so that a full disk cannot lose the exit
+code of a task. Who holds the lock alone may write them; with either there, the command is never started again.
+
+A folder means something for as long as the machine runs: with a new boot nothing of it runs any more, whatever is left
+of its files, so only `exit`, which tells an end that no one may have read yet, is made to outlast a power cut.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
 import json
 import os
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from paddlecloud.runtime import smallfiles
 from paddlecloud.runtime.processes import Identity
 
 _PID_BYTES = 4096
 _EXIT_BYTES = 16384
 
 
-@dataclass(frozen=True)
-class Begun:
+class Begun(NamedTuple):
     """The content of `pid`: who watches the task, since when, and the cgroups it is in."""
 
     identity: Identity
@@ -28,8 +29,7 @@ class Begun:
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """The content of `exit`. `tail` is the end of the log of a task that failed."""
 
     exit_code: int | None = None
@@ -44,35 +44,62 @@ class Ended:
 class TaskFolder:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.handle = os.path.basename(os.path.dirname(path))
-        self.task = os.path.basename(path)
-        self.task_file = os.path.join(path, "task.json")
-        self.work = os.path.join(path, "work")
-        self.upper = os.path.join(path, "upper")
-        self.overlay_work = os.path.join(path, "overlay")
-        self.home = os.path.join(path, "home")
-        self.temporary = os.path.join(path, "tmp")
-        self._pid = os.path.join(path, "pid")
-        self._exit = os.path.join(path, "exit")
-        self._stop = stop_file(os.path.dirname(path))
+        self.task_file = f"{path}/task.json"
+        self.own = f"{path}/own"  # all of it that the task may see
+        self.work = f"{path}/own/work"
+        self.home = f"{path}/own/home"
+        self.temporary = f"{path}/own/tmp"
+        self.mount = f"{path}/own/mount"
+        self.upper = f"{path}/upper"
+        self.overlay_work = f"{path}/overlay"
+        self._pid = f"{path}/pid"
+        self._exit = f"{path}/exit"
+
+    @property
+    def task(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def handle(self) -> str:
+        return os.path.basename(os.path.dirname(self.path))
 
     def create(self, task_file: bytes) -> None:
-        """The folder and all in it that a supervisor needs; the caller makes it appear by renaming its parent."""
-        os.mkdir(self.path, 0o700)
-        for folder in (self.work, self.upper, self.overlay_work, self.home, self.temporary):
-            os.mkdir(folder, 0o755)
-        _write_synced(self.task_file, task_file)
+        """The folder and all in it that a supervisor needs; the caller makes it appear by renaming its parent. What is
+        left of one that was reset is used."""
+        _make(self.path, 0o700)
+        for folder in (self.own, self.work, self.home, self.temporary):
+            _make(folder, 0o755)
+        _make(self.mount, 0o555)
+        _write(self.task_file, task_file, durably=False)
         _reserve(self._pid + ".part", _PID_BYTES)
         _reserve(self._exit + ".part", _EXIT_BYTES)
-        sync_folder(self.path)
+
+    def reset(self) -> bool:
+        """Make the folder of a task that is over one that `create` can use; False: there is more in it than that."""
+        found = {
+            self.path: {"own", "task.json", "pid", "exit"},
+            self.own: {"work", "home", "tmp", "mount"},
+            **{folder: set() for folder in (self.work, self.home, self.temporary, self.mount)},
+        }
+        if any(set(os.listdir(folder)) != names for folder, names in found.items()):
+            return False
+        os.rename(self._pid, self._pid + ".part")
+        os.rename(self._exit, self._exit + ".part")
+        return True
+
+    @property
+    def boot(self) -> str | None:
+        """The boot of the machine that the task was to run in, if its task file survived that."""
+        plain = _read(self.task_file)
+        return None if plain is None else plain.get("boot")
 
     @property
     def stopped(self) -> bool:
-        return os.path.exists(self._stop)
+        return os.path.exists(stop_file(os.path.dirname(self.path)))
 
     @property
     def begun(self) -> Begun | None:
-        plain = _read(self._pid)
+        plain = self._said(self._pid)
         if plain is None:
             return None
         identity = Identity(boot=plain["boot"], pid=plain["pid"], start=plain["start"])
@@ -80,7 +107,7 @@ class TaskFolder:
 
     @property
     def ended(self) -> Ended | None:
-        plain = _read(self._exit)
+        plain = self._said(self._exit)
         return None if plain is None else Ended(**plain)
 
     @property
@@ -88,8 +115,12 @@ class TaskFolder:
         return not os.path.exists(self._pid) and not os.path.exists(self._exit)
 
     def lock(self) -> int | None:
-        """The lock as an open file, or None while another process has it; closing the file lets go of it."""
-        fd = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """The lock as an open file, or None while another process has it or where the folder is gone; closing the file
+        lets go of it."""
+        try:
+            fd = os.open(self.task_file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -98,29 +129,34 @@ class TaskFolder:
         return fd
 
     def write_begun(self, begun: Begun) -> None:
-        plain = {
-            **dataclasses.asdict(begun.identity),
-            "started_at": begun.started_at,
-            "groups": list(begun.groups),
-        }
-        write_durably(self._pid, json.dumps(plain).encode())
+        plain = {**begun.identity._asdict(), "started_at": begun.started_at, "groups": begun.groups}
+        _write(self._pid + ".part", self._saying(plain), durably=False)
+        os.rename(self._pid + ".part", self._pid)
 
     def write_ended(self, ended: Ended) -> None:
-        text = json.dumps(dataclasses.asdict(ended)).encode()
+        text = self._saying(ended._asdict())
         if len(text) > _EXIT_BYTES:
-            text = json.dumps(dataclasses.asdict(dataclasses.replace(ended, tail=ended.tail[-512:]))).encode()
+            text = self._saying(ended._replace(tail=ended.tail[-512:])._asdict())
         write_durably(self._exit, text)
+
+    def _saying(self, plain: dict[str, Any]) -> bytes:
+        return json.dumps({"handle": self.handle, **plain}).encode()
+
+    def _said(self, path: str) -> dict[str, Any] | None:
+        """What is said in a file of this handle: after a power cut, one of the task that had the folder before may be
+        back."""
+        plain = _read(path)
+        return plain if plain is not None and plain.pop("handle", self.handle) == self.handle else None
 
 
 def stop_file(handle_folder: str) -> str:
-    return os.path.join(handle_folder, "stop")
+    return f"{handle_folder}/stop"
 
 
 def write_durably(path: str, content: bytes) -> None:
     """The whole file or none of it, also after a crash of the machine."""
-    part = path + ".part"
-    _write_synced(part, content)
-    os.rename(part, path)
+    _write(path + ".part", content, durably=True)
+    os.rename(path + ".part", path)
     sync_folder(os.path.dirname(path))
 
 
@@ -132,15 +168,21 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def _write_synced(path: str, content: bytes) -> None:
+def _make(path: str, mode: int) -> None:
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        os.chmod(path, mode)
+
+
+def _write(path: str, content: bytes, *, durably: bool) -> None:
     # Written over, not truncated first: the space that was kept for it stays ours on a full disk.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        written = 0
-        while written < len(content):
-            written += os.write(fd, content[written:])
+        smallfiles.write_all(fd, content)
         os.ftruncate(fd, len(content))
-        os.fsync(fd)
+        if durably:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -155,8 +197,7 @@ def _reserve(path: str, size: int) -> None:
 
 def _read(path: str) -> dict[str, Any] | None:
     try:
-        with open(path, "rb") as file:
-            plain: dict[str, Any] = json.loads(file.read())
-    except FileNotFoundError:
-        return None
+        plain: dict[str, Any] = json.loads(smallfiles.read(path))
+    except (FileNotFoundError, ValueError):
+        return None  # what is there but makes no sense was being written when the power went
     return plain

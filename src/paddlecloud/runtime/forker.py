@@ -1,6 +1,6 @@
 """The forking helper: a small process with one thread that makes a supervisor for each task by two forks.
 
-A fork of it costs a few milliseconds where a fresh interpreter costs fifty, and, unlike the server's, is safe, since no
+A fork of it costs a millisecond where a fresh interpreter costs fifty, and, unlike the server's, is safe, since no
 thread can hold a lock meanwhile. Supervisors are no one's children; the helper ends with the server, they go on.
 """
 
@@ -9,93 +9,158 @@ from __future__ import annotations
 import gc
 import json
 import os
-import shutil
-import signal
-import socket
-import sys
-import tempfile
+import select
 import time
-import traceback
+from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, namespaces
+from paddlecloud.runtime import cgroups, namespaces, processes
 from paddlecloud.runtime.cgroups import Groups
+from paddlecloud.runtime.folder import sync_folder
+from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.run import supervise
 
 REQUEST_BYTES = 8192
+_AT_ONCE = 64
 
 
-def main(fd: int, root: str, group: str, with_namespaces: str, with_cgroups: str) -> None:
-    """Serve requests from the socket `fd` until the server is gone: {"folder": …} -> {} or {"error": …}.
+def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups: str) -> None:
+    """Serve requests from a socket that keeps packets apart, until the server is gone: each is the path of a task's
+    folder, and many are answered at once, by {"requests": how many, "error": what kept us from some of them, or ""}.
 
-    `group` names the folder of our control groups; an empty `with_…` leaves that kind of isolation out.
+    `root` holds the folders of all handles. `group` names the folder of our control groups; an empty `with_…` leaves
+    that kind of isolation out.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = socket.socket(fileno=fd)
     groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [])
     isolation = _probe(root) if with_namespaces else Isolation()
+    forks = _Forks(channel, isolation, groups, os.getpid(), namespaces.can_leave(isolation))
+    processes.boot_id()  # known from here on, in every fork
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of ours
     _answer(channel, {"mount": isolation.mount, "isolation": f"{isolation}; {groups}"})
-    while True:
-        request = channel.recv(REQUEST_BYTES)
-        if not request:
-            break
-        _answer(channel, _fork_supervisor(channel, json.loads(request)["folder"], isolation, groups))
+    while folders := _requests(channel):
+        # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
+        sync_folder(root)
+        _answer(channel, {"requests": len(folders), "error": forks.make(folders)})
     groups.remove()
 
 
-def _fork_supervisor(channel: socket.socket, folder: str, isolation: Isolation, groups: Groups) -> dict[str, object]:
-    try:
-        between = os.fork()
-    except OSError as error:
-        return {"error": f"cannot start a process: {error.strerror}"}
-    if between == 0:
+def _requests(channel: int) -> list[str]:
+    """The next request, and those that came with it; none: the server is gone."""
+    waiting = select.poll()
+    waiting.register(channel, select.POLLIN)
+    folders: list[str] = []
+    while not folders or (len(folders) < _AT_ONCE and waiting.poll(0)):
+        try:
+            request = os.read(channel, REQUEST_BYTES)
+        except ConnectionResetError:
+            continue  # the server is gone with an answer unread; what it had asked for is still to be read
+        if not request:
+            break
+        folders.append(os.fsdecode(request))
+    return folders
+
+
+class _Forks(NamedTuple):
+    """What is known in every fork of the helper."""
+
+    channel: int
+    isolation: Isolation
+    groups: Groups
+    helper: int
+    several: bool  # one process may make several PID namespaces, one after the other
+
+    def make(self, folders: list[str]) -> str:
+        """Make a supervisor for each folder; what kept us from some of them, or ""."""
+        each = len(folders) if self.several else 1
+        between: list[int] = []
+        error = ""
+        for start in range(0, len(folders), each):
+            try:
+                child = os.fork()
+            except OSError as refused:
+                error = f"cannot start a process: {refused.strerror}"
+                break
+            if child == 0:
+                self._go_between(folders[start : start + each])
+            between.append(child)
+        failed = [child for child in between if os.waitpid(child, 0)[1] != 0]
+        return "cannot start a process: too many are running" if failed else error
+
+    def _go_between(self, folders: list[str]) -> NoReturn:
+        """Fork each supervisor into the namespaces of its task; without a PID namespace, into the care of a guard."""
         code = 1
         try:
-            helper = os.getppid()
-            if os.fork() == 0:
-                _become_supervisor(channel, folder, isolation, groups, helper)
+            os.close(self.channel)
+            for folder in folders:
+                if not self.isolation.pid:
+                    if os.fork() == 0:
+                        self._guard(folder)
+                    continue
+                problem = self._enter()
+                if os.fork() == 0:
+                    self._supervise(folder, problem)
+                if self.several:
+                    namespaces.leave()
             code = 0
         except OSError:
             pass
         finally:
             os._exit(code)
-    if os.waitpid(between, 0)[1] != 0:
-        return {"error": "cannot start a process: too many are running"}
-    return {}
 
+    def _guard(self, folder: str) -> NoReturn:
+        """Stay until the supervisor has ended, and end what it leaves if it was killed."""
+        try:
+            problem = self._enter()
+            namespaces.become_subreaper()
+            supervisor = os.fork()
+            if supervisor == 0:
+                namespaces.become_subreaper()
+                self._supervise(folder, problem)
+            os.waitpid(supervisor, 0)
+            processes.end_all_children()
+        finally:
+            os._exit(0)
 
-def _become_supervisor(channel: socket.socket, folder: str, isolation: Isolation, groups: Groups, helper: int) -> None:
-    code = 1
-    try:
-        channel.close()
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        supervise(folder, isolation, groups, time.time)
-        if not os.path.exists(f"/proc/{helper}"):
-            groups.remove()  # the helper could not, while this task was running
-        code = 0
-    except BaseException:  # nothing may unwind into the helper's loop in this process
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+    def _enter(self) -> str:
+        """Enter new namespaces; what kept us from it, or ""."""
+        try:
+            namespaces.enter(self.isolation)
+        except OSError as error:
+            return describe(error)
+        return ""
+
+    def _supervise(self, folder: str, problem: str) -> NoReturn:
+        code = 1
+        try:
+            os.setsid()
+            supervise(folder, self.isolation, self.groups, time.time, problem)
+            if not os.path.exists(f"/proc/{self.helper}"):
+                self.groups.remove()  # the helper could not, while this task was running
+            code = 0
+        except BaseException:  # nothing may unwind into the helper's loop in this process
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
 
 
 def _probe(root: str) -> Isolation:
-    scratch = tempfile.mkdtemp(prefix=".probe-", dir=root)
+    scratch = os.path.join(root, f".probe-{os.getpid()}")
+    for name in ("", "lower", "upper", "overlay", "work"):
+        os.mkdir(os.path.join(scratch, name), 0o700)
     try:
-        for name in ("lower", "upper", "overlay", "work"):
-            os.mkdir(os.path.join(scratch, name))
         return namespaces.probe(scratch)
     finally:
-        for folder, _, _ in os.walk(scratch):
-            os.chmod(folder, 0o700)
-        shutil.rmtree(scratch, ignore_errors=True)
+        for folder, names, _ in os.walk(scratch, topdown=False):
+            for name in names:
+                os.rmdir(os.path.join(folder, name))
+        os.rmdir(scratch)
 
 
-def _answer(channel: socket.socket, words: dict[str, object]) -> None:
+def _answer(channel: int, words: dict[str, object]) -> None:
     try:
-        channel.send(json.dumps(words).encode())
+        os.write(channel, json.dumps(words).encode())
     except OSError:
-        sys.exit(0)  # the server is gone
+        return  # the server is gone, as the next read will tell

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from dataclasses import dataclass
-from typing import Callable, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
+
+from paddlecloud.runtime import smallfiles
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWIPC = 0x08000000
@@ -27,8 +28,7 @@ _MS_PRIVATE = 1 << 18
 # What statvfs says of a mount, and the flag that keeps it so: a user namespace may not drop any of them.
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15
+_PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_CAP_AMBIENT = 47
@@ -42,8 +42,20 @@ _CAPS_TO_LOOK_BEHIND = (2, 16, 17, 19, 21, 22, 27, 38, 39, 40)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True)
-class Isolation:
+def _call(name: str, *arguments: Any) -> Any:
+    """A function of the C library, with its arguments' types said once for all forks."""
+    function = getattr(_libc, name)
+    function.argtypes = arguments
+    return function
+
+
+_libc_unshare = _call("unshare", ctypes.c_int)
+_libc_setns = _call("setns", ctypes.c_int, ctypes.c_int)
+_libc_mount = _call("mount", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
+_libc_prctl = _call("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
+
+
+class Isolation(NamedTuple):
     """Which namespaces a task gets. `user`: they are made inside a user namespace; `overlay`: overlayfs works too."""
 
     user: bool = False
@@ -92,6 +104,26 @@ def enter(isolation: Isolation) -> None:
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
+def leave() -> None:
+    """Put this process's next child where this process is, so that it may enter another PID namespace."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _check(_libc_setns(own, _CLONE_NEWPID), "setns")
+    finally:
+        os.close(own)
+
+
+def can_leave(isolation: Isolation) -> bool:
+    """Whether one process can fork into these namespaces again and again; out of a user namespace no way leads back."""
+
+    def twice() -> None:
+        for _ in range(2):
+            enter(isolation)
+            leave()
+
+    return not isolation.pid or (not isolation.user and _succeeds(twice))
+
+
 def enter_mounts() -> None:
     """A mount table of this process's own, from which nothing leaks out."""
     _unshare(_CLONE_NEWNS)
@@ -124,11 +156,10 @@ def mount_read_only(source: str, target: str) -> None:
 
 def hide(folder: str, kept: Sequence[str]) -> None:
     """Put an empty folder over `folder`, in which only what is `kept` of it can still be reached, where it was."""
-    inside = [path for path in kept if path.startswith(folder + "/")]
-    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in inside]
+    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in kept]
     try:
         _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m")
-        for path, fd in zip(inside, fds):
+        for path, fd in zip(kept, fds):
             os.makedirs(path, exist_ok=True)
             _mount(b"/proc/self/fd/%d" % fd, os.fsencode(path), None, _MS_BIND | _MS_REC, None)
     finally:
@@ -151,12 +182,9 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def signal_on_parent_death(number: int) -> None:
-    _prctl(_PR_SET_PDEATHSIG, number)
-
-
-def name_process(name: str) -> None:
-    _prctl(_PR_SET_NAME, ctypes.cast(ctypes.create_string_buffer(name.encode()[:15]), ctypes.c_void_p).value or 0)
+def forbid_tracing() -> None:
+    """Let no process without CAP_SYS_PTRACE look into this one, also one of the same account."""
+    _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def keep_write_access() -> None:
@@ -210,27 +238,23 @@ def _succeeds(act: Callable[[], None]) -> bool:
 
 
 def _unshare(flags: int) -> None:
-    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+    _check(_libc_unshare(flags), "unshare")
 
 
 def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options: bytes | None) -> None:
-    _check(_libc.mount(source, target, kind, ctypes.c_ulong(flags), options), f"mount {os.fsdecode(target)}")
+    _check(_libc_mount(source, target, kind, flags, options), "mount", target)
 
 
-def _prctl(option: int, *arguments: int) -> None:
-    padded = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:4]]
-    _check(_libc.prctl(ctypes.c_int(option), *padded), "prctl")
+def _prctl(option: int, first: int, second: int = 0) -> None:
+    _check(_libc_prctl(option, first, second, 0, 0), "prctl")
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, what: str, path: bytes = b"") -> None:
     if result != 0:
         number = ctypes.get_errno()
+        what = f"{what} {os.fsdecode(path)}" if path else what
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
 def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
+    smallfiles.write(path, text.encode())

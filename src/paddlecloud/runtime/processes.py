@@ -5,14 +5,15 @@ A bare pid may be given to a stranger after a reboot or a long run; signalling o
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
-from dataclasses import dataclass
 from typing import Iterable, NamedTuple
 
+from paddlecloud.runtime import smallfiles
 
-@dataclass(frozen=True)
-class Identity:
+
+class Identity(NamedTuple):
     boot: str
     pid: int
     start: int  # clock ticks from the boot to its start
@@ -21,27 +22,29 @@ class Identity:
     def alive(self) -> bool:
         if self.boot != boot_id():
             return False
-        found = _stat(self.pid)
+        found = _stat(str(self.pid))
         return found is not None and found.start == self.start and found.state not in "ZX"
 
 
 def own_identity() -> Identity:
-    found = _stat(os.getpid())
+    found = _stat("self")
     if found is None:
         raise OSError("cannot read /proc/self/stat; is /proc mounted?")
-    return Identity(boot=boot_id(), pid=os.getpid(), start=found.start)
+    # As /proc has it: in a PID namespace of its own, a process has another pid for itself.
+    return Identity(boot=boot_id(), pid=found.pid, start=found.start)
 
 
+@functools.lru_cache(maxsize=None)
 def boot_id() -> str:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    """Names the time from the machine's last start to its end, and so the life of every process on it."""
+    return smallfiles.read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def descendants(root: int) -> list[int]:
     """Every living process below `root`, as /proc shows it now."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
-        found = _stat(pid)
+        found = _stat(str(pid))
         if found is not None and found.state not in "ZX":
             children.setdefault(found.parent, []).append(pid)
     below: list[int] = []
@@ -59,9 +62,8 @@ def marked(marks: Iterable[str]) -> list[int]:
     found = []
     for pid in _pids():
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted <= set(file.read().split(b"\0")):
-                    found.append(pid)
+            if wanted <= set(smallfiles.read(f"/proc/{pid}/environ").split(b"\0")):
+                found.append(pid)
         except OSError:
             continue
     return found
@@ -73,6 +75,17 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):
             continue
+
+
+def send_below(number: int) -> None:
+    """Send a signal to every process below this one."""
+    if os.getpid() != 1:
+        send(descendants(os.getpid()), number)
+        return
+    try:
+        os.kill(-1, number)  # all others of our PID namespace, at once
+    except ProcessLookupError:
+        return
 
 
 def reap() -> list[tuple[int, int]]:
@@ -97,31 +110,31 @@ def has_children() -> bool:
 
 
 def end_all_children() -> None:
-    """Kill and reap everything below this process, a subreaper, until nothing is left.
+    """Kill and reap everything below this process, whose orphans become its own, until nothing is left.
 
     A killed parent's children become ours, so each pass sees what the one before it missed.
     """
     while has_children():
-        send(descendants(os.getpid()), signal.SIGKILL)
+        send_below(signal.SIGKILL)
         signal.sigtimedwait([signal.SIGCHLD], 0.02)
         reap()
 
 
 class _Stat(NamedTuple):
+    pid: int
     state: str
     parent: int
     start: int
 
 
-def _stat(pid: int) -> _Stat | None:
+def _stat(pid: str) -> _Stat | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        text = smallfiles.read(f"/proc/{pid}/stat")
     except OSError:
         return None
     # The command's name is in parentheses and may itself contain spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
-    return _Stat(state=fields[0].decode(), parent=int(fields[1]), start=int(fields[19]))
+    return _Stat(int(text[: text.index(b" ")]), fields[0].decode(), int(fields[1]), int(fields[19]))
 
 
 def _pids() -> list[int]:

@@ -1,23 +1,22 @@
 """The supervisor of one task: starts it once, passes a stop on, ends all of its processes, leaves the exit file.
 
 It is a child of no one who could die before it, and sits outside the groups that it limits, so the exit file appears
-whatever happens to the task or to the server; and only after nothing of the task runs any more.
+whatever happens to the task or to the server; and only after nothing of the task runs any more. In a PID namespace it
+is the first process: should it be killed, the kernel kills all that is left of the task.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import time
-from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, NamedTuple
 
-from paddlecloud.runtime import cgroups, namespaces, processes, taskfile, wake
+from paddlecloud.runtime import cgroups, namespaces, processes, smallfiles, taskfile, wake
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
-from paddlecloud.runtime.inside import STOPPING, Inside, describe
+from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 
@@ -28,8 +27,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
@@ -39,55 +37,60 @@ class Outcome:
         return self.exit_code == 0
 
 
-def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> None:
-    """Run the task of this folder from its start to its exit file, unless someone has or does already."""
+def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[], float], problem: str = "") -> None:
+    """Run the task of this folder from its start to its exit file, unless someone has or does already; with a `problem`
+    it ends before it starts. This process is in the namespaces of the task, but for its mounts."""
     folder = TaskFolder(path)
     lock = folder.lock()
     if lock is None or not folder.untouched:
         return
     # From here on a stop is not missed: SIGTERM waits for us, and the stop file is looked for after `pid` is there.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    namespaces.become_subreaper()
-    namespaces.name_process("paddlecloud-run")
+    smallfiles.write("/proc/self/comm", b"paddlecloud-run")
+    namespaces.forbid_tracing()
     leaf = groups.leaf(f"{folder.handle}.{folder.task}")
     started_at = clock()
     folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
-    task, outcome, tail = _run(folder, isolation, leaf, lock)
+    task, outcome, tail = _run(folder, isolation, leaf, lock, problem)
     ended = Ended(
         exit_code=outcome.exit_code,
         signal=outcome.signal,
         reason=outcome.reason,
         started_at=started_at,
         ended_at=clock(),
-        tail="" if outcome.succeeded else tail,
+        tail=tail,
     )
     _leave(folder, ended)
     if task is not None:
         wake.knock(task.wake)
 
 
-def _run(folder: TaskFolder, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[TaskFile | None, Outcome, str]:
+def _run(
+    folder: TaskFolder, isolation: Isolation, leaf: Leaf, lock: int, problem: str
+) -> tuple[TaskFile | None, Outcome, str]:
     try:
         task = taskfile.read(folder.task_file)
     except (OSError, TaskFileError) as error:
-        return None, Outcome(reason=f"could not start: {describe(error)}"), ""
+        return None, _not_started(describe(error)), ""
     wake.knock(task.wake)
     try:
         log = _Log(task)
     except OSError as error:
-        return task, Outcome(reason=f"could not start: no log: {describe(error)}"), ""
+        return task, _not_started(f"no log: {describe(error)}"), ""
     try:
-        outcome = _Supervision(task, folder, isolation, leaf, log, lock).run()
+        outcome = _not_started(problem) if problem else _Supervision(task, folder, isolation, leaf, log, lock).run()
     except OSError as error:
         processes.end_all_children()
-        outcome = Outcome(reason=f"could not start: {describe(error)}")
+        outcome = _not_started(describe(error))
     if outcome.reason:
         log.note(outcome.reason)
-    return task, outcome, log.close()
+    tail = "" if outcome.succeeded else log.tail()
+    log.close()
+    return task, outcome, tail
 
 
 class _Supervision:
-    """From the start of the process inside to the end of everything below this one."""
+    """From the start of the command to the end of everything below this process."""
 
     def __init__(
         self, task: TaskFile, folder: TaskFolder, isolation: Isolation, leaf: Leaf, log: _Log, lock: int
@@ -108,58 +111,50 @@ class _Supervision:
             os.makedirs(path, exist_ok=True)
         try:
             self._leaf.create(self._limits)
-            namespaces.enter(self._isolation)
-            words = self._watch(*self._start())
+            command, reader = self._start()
+            status = self._watch(command)
             out_of_memory = self._leaf.ran_out_of_memory()
         finally:
-            cgroups.remove(self._leaf.folders)
-        return self._outcome(words, out_of_memory)
+            cgroups.end(self._leaf.folders)
+        problem = smallfiles.read_all(reader).decode("utf-8", "replace")
+        return _not_started(problem) if problem else self._outcome(status, out_of_memory)
 
     def _start(self) -> tuple[int, int]:
         reader, writer = os.pipe()
         inside = Inside(self._task, self._folder, self._isolation, self._leaf, self._limits, self._log.fd, writer)
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
+        command = os.fork()
+        if command == 0:
             os.close(self._lock)
             inside.run()
         os.close(writer)
-        return child, reader
+        return command, reader
 
-    def _watch(self, child: int, reader: int) -> dict[str, object]:
-        """Wait for the end, which a stop hurries; the last words of the process inside."""
+    def _watch(self, command: int) -> int:
+        """Wait for the end of the command, and of all below it once they are told to stop, so that a trainer may save
+        its model although the shell that started it is gone; the command's wait status."""
+        status: int | None = None
         deadline: float | None = None
-        ended = False
-        while not ended:
+        while status is None or (deadline is not None and processes.has_children()):
             found = _next_signal(deadline)
             if found == signal.SIGTERM and deadline is None:
                 deadline = time.monotonic() + self._task.grace_seconds
-                self._terminate(child)
+                processes.send_below(signal.SIGTERM)
             elif found is None:
                 self._gave_up = True
                 self._kill()
                 deadline = time.monotonic() + 1.0  # again, should one have slipped through
-            ended = child in [pid for pid, _ in processes.reap()]
-        self._kill()
-        processes.end_all_children()
-        with open(reader, "rb") as pipe:
-            return _merged(pipe.read())
-
-    def _terminate(self, child: int) -> None:
-        processes.send([child], STOPPING)
-        processes.send([pid for pid in processes.descendants(os.getpid()) if pid != child], signal.SIGTERM)
+            for pid, ended in processes.reap():
+                status = ended if pid == command else status
+        if processes.has_children():
+            self._kill()
+            processes.end_all_children()
+        return status
 
     def _kill(self) -> None:
         cgroups.kill(self._leaf.folders)
-        if processes.has_children():
-            processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
+        processes.send_below(signal.SIGKILL)
 
-    def _outcome(self, words: dict[str, object], out_of_memory: bool) -> Outcome:
-        failed, status = words.get("failed"), words.get("status")
-        if isinstance(failed, str):
-            return Outcome(reason=failed)
-        if not isinstance(status, int):
-            status = int(signal.SIGKILL)
+    def _outcome(self, status: int, out_of_memory: bool) -> Outcome:
         outcome = _decode(status)
         if outcome.succeeded:
             return outcome
@@ -201,22 +196,22 @@ class _Log:
 
     def ends_with_any(self, words: tuple[str, ...]) -> bool:
         """Whether one of the words is in the last lines."""
-        tail = self._tail()
+        tail = self.tail()
         return any(word in tail for word in words)
 
-    def close(self) -> str:
-        """Make the log durable; its last lines of this attempt."""
+    def close(self) -> None:
+        """Make what was said durable."""
         try:
-            os.fsync(self.fd)
-            return self._tail()
+            if os.fstat(self.fd).st_size:
+                os.fsync(self.fd)
         except OSError:
-            return ""
+            return
         finally:
             os.close(self.fd)
 
-    def _tail(self) -> str:
-        size = os.fstat(self.fd).st_size
-        start = max(self._start, size - _TAIL_BYTES)
+    def tail(self) -> str:
+        """The last lines of this attempt."""
+        start = max(self._start, os.fstat(self.fd).st_size - _TAIL_BYTES)
         text = os.pread(self.fd, _TAIL_BYTES, start).decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
@@ -231,23 +226,24 @@ class _Log:
 
 def _next_signal(deadline: float | None) -> int | None:
     """The next signal for us, or None once the deadline has passed."""
-    if deadline is None:
-        return signal.sigwaitinfo(_SIGNALS).si_signo
-    found = signal.sigtimedwait(_SIGNALS, max(0.0, deadline - time.monotonic()))
-    return None if found is None else found.si_signo
+    while True:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        found = signal.sigwaitinfo(_SIGNALS) if left is None else signal.sigtimedwait(_SIGNALS, left)
+        if found is None:
+            return None
+        # A stop comes from outside, whence a PID namespace shows no sender: the task itself cannot ask for it.
+        if found.si_signo == signal.SIGCHLD or os.getpid() != 1 or found.si_pid == 0:
+            return found.si_signo
+
+
+def _not_started(problem: str) -> Outcome:
+    return Outcome(reason=f"could not start: {problem}")
 
 
 def _decode(status: int) -> Outcome:
     if os.WIFSIGNALED(status):
         return Outcome(signal=os.WTERMSIG(status))
     return Outcome(exit_code=os.WEXITSTATUS(status))
-
-
-def _merged(lines: bytes) -> dict[str, object]:
-    merged: dict[str, object] = {}
-    for line in lines.splitlines():
-        merged.update(json.loads(line))
-    return merged
 
 
 def _leave(folder: TaskFolder, ended: Ended) -> None:

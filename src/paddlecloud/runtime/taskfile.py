@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
-FORMAT = 1
+from paddlecloud.runtime import smallfiles
+
+FORMAT = 2
 
 
 class TaskFileError(Exception):
     """The file cannot be understood; the message names it and the field."""
 
 
-@dataclass(frozen=True)
-class TaskFile:
+class TaskFile(NamedTuple):
     handle: str
     job: str
     job_name: str
@@ -23,7 +22,6 @@ class TaskFile:
     attempt: int
     task: str
     role: str
-    index: int
     rank: int  # PADDLE_TRAINER_ID: its place among the trainers, or among the pservers
     command: str
     address: str
@@ -52,12 +50,13 @@ class TaskFile:
     pids_limit: int
     grace_seconds: float
     hidden: list[str]  # folders of the server: in these, only what is this task's own can be reached
-    wake: str  # the folder of the socket to knock at
+    wake: str  # the folder of the pipe to knock at
+    boot: str  # of the machine: in another one, nothing of this task can run
     format: int = FORMAT
 
 
 def encode(task: TaskFile) -> bytes:
-    return json.dumps(dataclasses.asdict(task), indent=1, sort_keys=True).encode()
+    return json.dumps(task._asdict(), sort_keys=True).encode()
 
 
 def decode(text: bytes, where: str = "task file") -> TaskFile:
@@ -74,16 +73,14 @@ def decode(text: bytes, where: str = "task file") -> TaskFile:
 
 
 def read(path: str) -> TaskFile:
-    with open(path, "rb") as file:
-        return decode(file.read(), path)
+    return decode(smallfiles.read(path), path)
 
 
 def _check_fields(plain: dict[str, Any], where: str) -> None:
-    fields = {field.name: str(field.type) for field in dataclasses.fields(TaskFile)}
     for name in plain:
-        if name not in fields:
+        if name not in _FIELDS:
             raise TaskFileError(f"{where}: {name!r} is not a known field")
-    for name, kind in fields.items():
+    for name, kind in _FIELDS.items():
         if name not in plain:
             raise TaskFileError(f"{where}: {name!r} is missing")
         if not _KINDS[kind](plain[name]):
@@ -105,3 +102,5 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "list[int]": lambda value: isinstance(value, list) and all(_is_int(item) for item in value),
     "dict[str, str]": lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
 }
+# A NamedTuple keeps its annotations as references to what they name.
+_FIELDS = {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in TaskFile.__annotations__.items()}

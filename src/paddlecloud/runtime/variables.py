@@ -6,8 +6,7 @@ neither secrets nor a virtual environment of the server reach a task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from paddlecloud.runtime.taskfile import TaskFile
 
@@ -20,8 +19,7 @@ DISTRIBUTED_JOBS = "every task of a distributed job"
 CPU_JOBS = "every task of a CPU job"
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     name: str
     who: str
     meaning: str

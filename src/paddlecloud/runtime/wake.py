@@ -1,48 +1,36 @@
-"""The knock: a datagram that says "look again" to whoever watches these tasks; with no one there, it is dropped.
+"""The knock: a byte that says "look again" to whoever watches these tasks; with no one there, it is dropped.
 
-The socket is reached through its folder's file descriptor, since a socket's path may have 107 bytes at most.
+It goes through a named pipe: a pipe that is full of knocks needs no further one, and its path may have any length.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 
 _NAME = "wake"
 
 
 def knock(folder: str) -> None:
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, _Folder(folder) as path:
-            sender.setblocking(False)
-            sender.sendto(b"1", path)
+        fd = os.open(os.path.join(folder, _NAME), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return  # polling is the fallback
+    knock_at(fd)
+    os.close(fd)
 
 
-def listen(folder: str) -> socket.socket:
-    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+def knock_at(fd: int) -> None:
     try:
-        with _Folder(folder) as path:
-            if os.path.lexists(path):
-                os.unlink(path)
-            receiver.bind(path)
+        os.write(fd, b"1")
     except OSError:
-        receiver.close()
-        raise
-    return receiver
+        return  # no one reads it any more, or it is full
 
 
-class _Folder:
-    """A short path to the socket, for as long as the folder is held open."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._fd = -1
-
-    def __enter__(self) -> str:
-        self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        return f"/proc/self/fd/{self._fd}/{_NAME}"
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self._fd)
+def listen(folder: str) -> int:
+    """A new pipe to read knocks from, which stays open until it is closed here; an earlier listener hears no more."""
+    path = os.path.join(folder, _NAME)
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.mkfifo(path, 0o600)
+    # For writing too: without any writer a read would see the end of the pipe.
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC)

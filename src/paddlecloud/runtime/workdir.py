@@ -7,7 +7,6 @@ an overlay above it where the machine allows, else copies of small files and rea
 from __future__ import annotations
 
 import os
-import shutil
 
 from paddlecloud.runtime import namespaces
 from paddlecloud.runtime.folder import TaskFolder
@@ -25,19 +24,21 @@ def lay_out(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
     if isolation.mount:
         if task.mount != task.tree:
             namespaces.mount_read_only(task.tree or task.mount, task.mount)
-        _hide(task)
+        _hide(task, folder)
 
 
-def _hide(task: TaskFile) -> None:
+def _hide(task: TaskFile, folder: TaskFolder) -> None:
     """Keep the server's records, keys and other users' files from the task, which runs as the server's own account."""
-    own = [task.work, task.mount, task.home, task.temporary, os.path.dirname(task.output), *task.search_path]
-    for folder in task.hidden:
-        if os.path.isdir(folder):
-            namespaces.hide(folder, [path for path in own if os.path.isdir(path)])
+    own = [folder.own, os.path.dirname(task.output), *task.search_path]
+    for hidden in task.hidden:
+        if os.path.isdir(hidden):
+            namespaces.hide(hidden, [path for path in own if path.startswith(hidden + "/") and os.path.isdir(path)])
 
 
 def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
     try:
+        os.mkdir(folder.upper, 0o755)
+        os.mkdir(folder.overlay_work, 0o755)
         namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=isolation.user)
     except OSError:
         return False  # the tree's file system cannot lie below an overlay, as some network ones
@@ -68,9 +69,23 @@ class _Copy:
             _link(entry.path, target)
             return
         self._left -= found.st_size
-        shutil.copyfile(entry.path, target)
+        _copy(entry.path, target)
         os.chmod(target, (found.st_mode & 0o777) | 0o200)
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _copy(source: str, target: str) -> None:
+    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            offset = 0
+            while sent := os.sendfile(writer, reader, offset, _SMALL_BYTES):
+                offset += sent
+        finally:
+            os.close(writer)
+    finally:
+        os.close(reader)
 
 
 def _link(source: str, target: str) -> None:

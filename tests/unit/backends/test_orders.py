@@ -20,6 +20,7 @@ HERE = Here(
     pids_limit=9,
     hidden=[],
     wake=Path("/root"),
+    boot="a boot",
 )
 
 
@@ -45,7 +46,11 @@ def test_results_are_laid_out_as_seed_000_shows() -> None:
 
 @pytest.mark.parametrize(
     ("mounts", "tree", "expected"),
-    [(True, Path("/t"), "/root/job-1-1/mount"), (False, Path("/t"), "/t"), (False, None, "/root/job-1-1/mount")],
+    [
+        (True, Path("/t"), "/root/job-1-1/trainer-0/own/mount"),
+        (False, Path("/t"), "/t"),
+        (False, None, "/root/job-1-1/trainer-0/own/mount"),
+    ],
 )
 def test_without_mounts_the_tree_itself_is_the_mount_path(mounts: bool, tree: Path | None, expected: str) -> None:
     [task] = render(make_launch(Path("/results"), "a", tree=tree), replace(HERE, mounts=mounts)).values()

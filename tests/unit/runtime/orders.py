@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from paddlecloud.runtime.taskfile import TaskFile
 
 ALONE = TaskFile(
@@ -14,7 +12,6 @@ ALONE = TaskFile(
     attempt=1,
     task="trainer-0",
     role="trainer",
-    index=0,
     rank=0,
     command="true",
     address="127.0.0.2",
@@ -44,8 +41,9 @@ ALONE = TaskFile(
     grace_seconds=10.0,
     hidden=[],
     wake="/x",
+    boot="a boot",
 )
 
 
 def alone(**changes: object) -> TaskFile:
-    return dataclasses.replace(ALONE, **changes)  # type: ignore[arg-type]
+    return ALONE._replace(**changes)  # type: ignore[arg-type]
