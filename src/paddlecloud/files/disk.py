@@ -45,27 +45,38 @@ def make_folder(path: str) -> None:
         sync(os.path.dirname(path))
 
 
+def there(path: str) -> bool:
+    """Whether something has this name, a link without a target too. Quicker than os.path, which raises and catches."""
+    return os.access(path, os.F_OK, follow_symlinks=False)
+
+
 def new_name(folder: str) -> str:
     return f"{folder}/{NEW}{secrets.token_hex(8)}"
 
 
 def write_all(folder: str, contents: Sequence[tuple[str, bytes]], mode: int) -> None:
     """Write files into one folder, each as (name, bytes); all are on the disk when it returns."""
+    if not contents:
+        return
+    within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     written: list[tuple[str, str]] = []
     try:
-        for name, content in contents:
-            temporary = new_name(folder)
-            written.append((temporary, f"{folder}/{name}"))
-            _write(temporary, content, mode)
-        _sync_all(folder, [temporary for temporary, _ in written])
-        for temporary, path in written:
-            os.replace(temporary, path)
-        sync(folder)
+        begin = os.path.basename(new_name(folder))
+        for number, (name, content) in enumerate(contents):
+            temporary = f"{begin}-{number}"
+            written.append((temporary, name))
+            _write(temporary, within, content, mode)
+        sync_all(within, [temporary for temporary, _ in written])
+        for temporary, name in written:
+            os.replace(temporary, name, src_dir_fd=within, dst_dir_fd=within)
+        os.fsync(within)
     except BaseException:
         for temporary, _ in written:
             with suppress(FileNotFoundError):
-                os.unlink(temporary)
+                os.unlink(temporary, dir_fd=within)
         raise
+    finally:
+        os.close(within)
 
 
 def write_by(path: str, mode: int, write: Callable[[int], None]) -> None:
@@ -109,12 +120,23 @@ def copy(source: int, source_offset: int, target: int, target_offset: int, count
         source_offset, target_offset, count = source_offset + copied, target_offset + copied, count - copied
 
 
-def sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def sync(path: str, within: int | None = None) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=within)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(folder: int, paths: Sequence[str]) -> None:
+    """Wait until paths below the descriptor `folder` are on the disk: for all of that disk if they are many, since each
+    fsync makes it flush."""
+    if len(paths) > _FEW and _syncfs is not None:
+        if _syncfs(folder):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    else:
+        for path in paths:
+            sync(path, within=folder)
 
 
 def remove_tree(path: str) -> None:
@@ -130,27 +152,13 @@ def older_than(folder: str, before: float) -> list[str]:
         return [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < before]
 
 
-def _write(path: str, content: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _write(name: str, within: int, content: bytes, mode: int) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=within)
     try:
         write_at(descriptor, content, 0)
         os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)
-
-
-def _sync_all(folder: str, files: Sequence[str]) -> None:
-    """Wait until files are on the disk: once for all if they are many, since each fsync makes the disk flush."""
-    if len(files) > _FEW and _syncfs is not None:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if _syncfs(descriptor):
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        finally:
-            os.close(descriptor)
-    else:
-        for file in files:
-            sync(file)
 
 
 # Python has no syncfs(2); where the C library has none either, each file is synced.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from paddlecloud.files import disk
 from paddlecloud.files.objects import Objects
@@ -35,14 +33,20 @@ def _fill(manifest: Manifest, objects: Objects, path: str) -> None:
     root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for folder in folders:
-            with _naming(folder):
+            try:
                 os.mkdir(folder, 0o700, dir_fd=root)
+            except OSError as error:
+                raise _unnameable(error, folder) from None
         # Links last, though no path leads through one: nothing is ever written by way of them.
         for entry in sorted(manifest.entries, key=lambda entry: entry.kind is Kind.LINK):
-            with _naming(entry.path):
+            try:
                 _place(entry, objects, root)
-        for folder in [*reversed(folders), "."]:
-            _close(folder, root)
+            except OSError as error:
+                raise _unnameable(error, entry.path) from None
+        made = [*reversed(folders), "."]
+        for folder in made:
+            os.chmod(folder, _READ_ONLY, dir_fd=root)
+        disk.sync_all(root, made)
     finally:
         os.close(root)
 
@@ -65,21 +69,8 @@ def _place(entry: Entry, objects: Objects, root: int) -> None:
         os.symlink(entry.target, entry.path, dir_fd=root)
 
 
-def _close(folder: str, root: int) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
-    try:
-        os.fchmod(descriptor, _READ_ONLY)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Say a name that the server's disk does not take in our words."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL):
-            raise
-        raise InvalidError(f"path {path!r} cannot be stored on the server; rename it", field="path") from None
+def _unnameable(error: OSError, path: str) -> Exception:
+    """What to raise for a path that could not be made: a name that the server's disk does not take, in our words."""
+    if error.errno not in (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL):
+        return error
+    return InvalidError(f"path {path!r} cannot be stored on the server; rename it", field="path")

@@ -10,7 +10,8 @@ import errno
 import heapq
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from paddlecloud.model.tree import Kind
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # without NONBLOCK a FIFO would stop us
+_APPENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.ENXIO})
 
 
@@ -38,10 +40,63 @@ def open_file(root: Path, path: str) -> int:
     *folders, name = paths.raw_of(path).split(b"/")
     folder = _open_folder(root, folders, path)
     try:
+        return _open_in(folder, name, path)
+    finally:
+        os.close(folder)
+
+
+def open_files(root: Path, named: Iterable[str]) -> Iterator[int | None]:
+    """A descriptor of each regular file below `root`, to be closed by the caller; None for anything else.
+
+    A folder is walked to once for all that follow one another in it.
+    """
+    folder: int | None = None
+    above: bytes | None = None
+    try:
+        for path in named:
+            before, (above, _, name) = above, paths.raw_of(path).rpartition(b"/")
+            try:
+                if folder is None or above != before:
+                    if folder is not None:
+                        os.close(folder)
+                        folder = None
+                    folder = _open_folder(root, above.split(b"/") if above else (), path)
+                descriptor = _open_in(folder, name, path)
+            except NotFoundError:
+                yield None
+            else:
+                yield descriptor
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _open_in(folder: int, name: bytes, path: str) -> int:
+    try:
         # Looked at first, since opening some devices does something; and again below, since it may be swapped.
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise NotFoundError(f"{path!r} is not a plain file; links are not followed")
         descriptor = os.open(name, _FILE, dir_fd=folder)
+    except OSError as error:
+        raise _absent(error, path) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotFoundError(f"{path!r} is not a plain file")
+    return descriptor
+
+
+def open_to_append(root: Path, path: str) -> int:
+    """A descriptor of the regular file `path` below `root` to read and write; it and its folders are made if absent."""
+    *folders, name = paths.raw_of(path).split(b"/")
+    folder = _open_folder(root, (), path)
+    try:
+        for part in folders:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=folder)
+                os.fsync(folder)
+            folder = _replaced(folder, os.open(part, _FOLDER, dir_fd=folder))
+        descriptor = os.open(name, _APPENDED, 0o644, dir_fd=folder)
+        os.fsync(folder)
     except OSError as error:
         raise _absent(error, path) from None
     finally:
@@ -156,6 +211,11 @@ def _open_folder(root: Path, parts: Sequence[bytes], path: str) -> int:
             os.close(folder)
         folder = inner
     return folder
+
+
+def _replaced(folder: int, inner: int) -> int:
+    os.close(folder)
+    return inner
 
 
 def _absent(error: OSError, path: str) -> Exception:

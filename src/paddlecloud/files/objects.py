@@ -1,6 +1,7 @@
 """One user's bytes: chunks that have arrived, and objects, which are whole files.
 
-chunks/<digest>               a chunk whose hash was checked, until a tree takes it or a day has passed
+chunks/<digest>               a chunk whose hash was checked, until a tree takes it or a day has passed; one that is a
+                              whole file, as far as the manifest told, is an object as soon as it is here
 partial/                      large files that are being filled (partial.py)
 objects/<content>.<size>[.x]  a whole file, never changed again; `.x` is executable, since links share a mode
 parts/<digest>                a link whose text says in which object, and where, a chunk of a large file is
@@ -44,11 +45,14 @@ class Objects:
 
     def path_of(self, entry: Entry) -> str:
         """The object that holds the bytes of a file."""
-        return f"{self._objects}/{_name(entry)}" + (".x" if entry.executable else "")
+        return f"{self._objects}/{_file_name(entry)}"
 
-    def missing(self, manifest: Manifest) -> dict[str, Place | None]:
-        """Chunks that are not here, each with its place in a large file if it has one. Those here are held longer."""
-        missing: dict[str, Place | None] = {}
+    def missing(self, manifest: Manifest) -> dict[str, Place | Entry]:
+        """Chunks that are not here, each with its place in a large file, or with the file that it is the whole of.
+
+        Those that are here are held longer.
+        """
+        missing: dict[str, Place | Entry] = {}
         lacking = [entry for entry in _files(manifest) if not self._whole(entry)]
         filled = self._filled(lacking)
         seen: set[tuple[str, int]] = set()
@@ -59,36 +63,46 @@ class Objects:
                     continue
                 seen.add((digest, size))
                 if self._find(entry, number, filled) is None:
-                    place = Place(_name(entry), entry.size, number, size) if len(entry.chunks) > 1 else None
-                    missing[digest] = missing.get(digest) or place
+                    if len(entry.chunks) > 1:
+                        missing[digest] = Place(_name(entry), entry.size, number, size)
+                    else:
+                        missing.setdefault(digest, entry)
         return missing
 
-    def put(self, chunks: Sequence[tuple[str, bytes]], places: Mapping[str, Place | None]) -> None:
+    def put(self, chunks: Sequence[tuple[str, bytes]], places: Mapping[str, Place | Entry]) -> None:
         """Keep chunks whose hash was checked; they are on the disk when it returns."""
         disk.check_room(self._chunks, sum(len(content) for _, content in chunks), self._spare_bytes)
-        apart = []
+        apart, whole = [], []
         for digest, content in chunks:
             place = places.get(digest)
-            if place is None or place.size != len(content) or not self._partials.fill(place, content):
+            if place is None or place.size != len(content):
                 apart.append((digest, content))
-        if apart:
-            disk.write_all(self._chunks, apart, _PLAIN)
+            elif isinstance(place, Entry):
+                whole.append((place, content))
+            elif not self._partials.fill(place, content):
+                apart.append((digest, content))
+        disk.write_all(self._chunks, apart, _PLAIN)
+        for executable in (False, True):
+            found = [(_file_name(entry), content) for entry, content in whole if entry.executable is executable]
+            disk.write_all(self._objects, found, _EXECUTABLE if executable else _PLAIN)
 
     def make(self, manifest: Manifest) -> None:
-        """Make every object of a tree; ConflictError if a chunk is not here, InvalidError if the manifest lies."""
-        lacking = [entry for entry in _files(manifest) if not os.path.exists(self.path_of(entry))]
-        filled = self._filled(lacking)
-        # Large files first: once they are objects, what they share with small ones is found in `parts`.
-        for entry in sorted(lacking, key=lambda entry: entry.size, reverse=True):
+        """Make the large objects of a tree, so that what they share with small ones is found in `parts`; `link` makes
+        the others. ConflictError if a chunk is not here, InvalidError if the manifest lies."""
+        large = [entry for entry in _files(manifest) if len(entry.chunks) > 1 and not disk.there(self.path_of(entry))]
+        filled = self._filled(large)
+        for entry in sorted(large, key=lambda entry: entry.size, reverse=True):
             path = self.path_of(entry)
-            if not os.path.exists(path):
+            if not disk.there(path):
                 self._make(entry, path, filled)
-        disk.sync(self._objects)
 
     def link(self, entry: Entry, path: str, folder: int) -> None:
         """Give the object of `entry` one more name, `path` below the descriptor `folder`."""
         source = self.path_of(entry)
         try:
+            os.link(source, path, dst_dir_fd=folder)
+        except FileNotFoundError:
+            self._make(entry, source, {})
             os.link(source, path, dst_dir_fd=folder)
         except OSError as error:
             if error.errno != errno.EMLINK:
@@ -96,10 +110,16 @@ class Objects:
             self._copy(Held(source, 0), entry, source)
             os.link(source, path, dst_dir_fd=folder)
 
-    def forget_chunks(self, digests: Iterable[str]) -> None:
-        for digest in digests:
-            with suppress(FileNotFoundError):
-                os.unlink(f"{self._chunks}/{digest}")
+    def sync(self) -> None:
+        """Wait until the names of all objects are on the disk."""
+        disk.sync(self._objects)
+
+    def forget_chunks(self, manifest: Manifest) -> None:
+        """Remove the chunks that the objects of a tree have taken in."""
+        if kept := set(os.listdir(self._chunks)):
+            for digest in kept.intersection(digest for entry in manifest.entries for digest in entry.chunks):
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{self._chunks}/{digest}")
 
     def expire(self, before: float) -> None:
         """Remove what no tree uses and nobody has asked about since `before`, and what a crash left half written."""
@@ -115,7 +135,7 @@ class Objects:
 
     def _make(self, entry: Entry, path: str, filled: Mapping[str, Place]) -> None:
         other = path.removesuffix(".x") if entry.executable else path + ".x"
-        if os.path.exists(other) or not entry.size:
+        if disk.there(other) or not entry.size:
             self._copy(Held(other, 0), entry, path)
         elif len(entry.chunks) > 1:
             self._assemble(entry, path, filled)
@@ -174,18 +194,21 @@ class Objects:
         """Where chunk `number` of a file is held; InvalidError if it is held and has another length."""
         digest, size = entry.chunks[number], entry.chunk_size(number)
         path = f"{self._chunks}/{digest}"
-        with suppress(FileNotFoundError):
-            _check_size(entry, number, os.stat(path).st_size)
-            os.utime(path)
-            return Held(path, 0)
+        if disk.there(path):
+            with suppress(FileNotFoundError):
+                _check_size(entry, number, os.stat(path).st_size)
+                os.utime(path)
+                return Held(path, 0)
         if (whole := self._is_object(f"{digest}.{size}")) is not None:
             return Held(whole, 0)
-        with suppress(FileNotFoundError):
-            name, _, place = os.readlink(f"{self._parts}/{digest}").partition(":")
-            if (whole := self._is_object(name)) is not None:
-                offset = int(place) * CHUNK_BYTES
-                _check_size(entry, number, min(CHUNK_BYTES, os.stat(whole).st_size - offset))
-                return Held(whole, offset)
+        part = f"{self._parts}/{digest}"
+        if disk.there(part):
+            with suppress(FileNotFoundError):
+                name, _, place = os.readlink(part).partition(":")
+                if (whole := self._is_object(name)) is not None:
+                    offset = int(place) * CHUNK_BYTES
+                    _check_size(entry, number, min(CHUNK_BYTES, os.stat(whole).st_size - offset))
+                    return Held(whole, offset)
         if digest in filled:
             _check_size(entry, number, filled[digest].size)
             return Held(self._partials.path(filled[digest].object), filled[digest].number * CHUNK_BYTES)
@@ -201,11 +224,20 @@ class Objects:
         }
 
     def _whole(self, entry: Entry) -> bool:
-        return not entry.size or self._is_object(_name(entry)) is not None
+        """Whether the bytes of a file are here, in either mode; what no tree has yet is held longer."""
+        if not entry.size:
+            return True
+        plain = f"{self._objects}/{_name(entry)}"
+        for path in (plain, plain + ".x"):
+            with suppress(FileNotFoundError):
+                if os.stat(path).st_nlink == 1:
+                    os.utime(path)
+                return True
+        return False
 
     def _is_object(self, name: str) -> str | None:
         for path in (f"{self._objects}/{name}", f"{self._objects}/{name}.x"):
-            if os.path.exists(path):
+            if disk.there(path):
                 return path
         return None
 
@@ -217,6 +249,10 @@ def _files(manifest: Manifest) -> Iterator[Entry]:
 def _name(entry: Entry) -> str:
     # With its size: `content` of a large file could be the plain hash of a small one that spells out its digests.
     return f"{entry.content}.{entry.size}"
+
+
+def _file_name(entry: Entry) -> str:
+    return _name(entry) + (".x" if entry.executable else "")
 
 
 def _mode(entry: Entry) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -12,8 +12,8 @@ from typing import BinaryIO
 from paddlecloud.files import local
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.transfers import FileEntry, FilePage
 from paddlecloud.model.tree import Kind
-from paddlecloud.model.views import FileEntry, FilePage
 
 
 class Results:
@@ -44,6 +44,11 @@ class Results:
         found = local.Found(paths.raw_of(below), Kind.FILE, os.fstat(descriptor))
         return file, _entry(job, found)
 
+    def read(self, job: str, named: Sequence[str], most: int) -> Iterator[bytes | None]:
+        """The bytes of each file named, as of now; None for what is no file, or has more than `most`."""
+        below = [paths.below_output(job, path) for path in named]
+        return _contents(local.open_files(self._folder(job), below), most)
+
     def _entries(self, job: str, start: str, behind: bytes | None, limit: int) -> Iterator[FileEntry]:
         folder = self._folder(job)
         if not folder.is_dir():
@@ -57,6 +62,19 @@ class Results:
         if not paths.is_job_id(job):
             raise NotFoundError(f"there is no job {job!r}")
         return self._root / job
+
+
+def _contents(descriptors: Iterable[int | None], most: int) -> Iterator[bytes | None]:
+    for descriptor in descriptors:
+        if descriptor is None:
+            yield None
+            continue
+        try:
+            size = os.fstat(descriptor).st_size
+            content = os.pread(descriptor, size, 0) if size <= most else None
+        finally:
+            os.close(descriptor)
+        yield content
 
 
 def _raw_cursor(job: str, cursor: str) -> bytes:

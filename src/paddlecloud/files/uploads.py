@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -17,11 +18,20 @@ from paddlecloud.files import disk
 from paddlecloud.files.layout import lay_out
 from paddlecloud.files.objects import Objects
 from paddlecloud.files.partial import Place
-from paddlecloud.model.errors import InvalidError, NotFoundError
-from paddlecloud.model.tree import CHUNK_BYTES, Manifest, check_manifest, is_digest
+from paddlecloud.files.trees import Trees, touched
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
+from paddlecloud.model.tree import CHUNK_BYTES, Entry, Manifest, check_manifest, is_digest
 from paddlecloud.model.user import check_user_name
 
 _LEASE = timedelta(days=1)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What a client was asked for: a tree, and where the chunks belong that have not come yet."""
+
+    tree: str
+    places: dict[str, Place | Entry]
 
 
 class Uploads:
@@ -31,17 +41,14 @@ class Uploads:
         self._root = root
         self._spare_bytes = spare_bytes
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.trees = Trees(root)
         # Of each user's last manifest only: a chunk without a place is kept apart and copied later.
-        self._places: dict[str, dict[str, Place | None]] = {}
+        self._plans: dict[str, _Plan] = {}
 
     def missing(self, user: str, manifest: Manifest) -> list[str]:
         """Digests of the chunks still needed, each once; those that are here are kept for another day."""
         check_manifest(manifest)
-        if os.path.exists(self._tree(user, manifest.id)):
-            return []
-        places = self._objects(user).missing(manifest)
-        self._places[user] = places
-        return list(places)
+        return self._missing(user, manifest, self._tree(user, manifest.id))
 
     def put_chunk(self, user: str, digest: str, data: bytes) -> None:
         """Keep a chunk; it is on the disk when this returns."""
@@ -51,20 +58,30 @@ class Uploads:
         """Keep several chunks, at the price of one wait for the disk; none if one of them is not what it says."""
         for digest, data in chunks:
             _check_chunk(digest, data)
+        plan = self._plans.get(user, _Plan("", {}))
         with disk.room_for("this upload"):
-            self._objects(user).put(chunks, self._places.get(user, {}))
+            self._objects(user).put(chunks, plan.places)
+        for digest, _ in chunks:
+            plan.places.pop(digest, None)
 
     def seal(self, user: str, manifest: Manifest) -> str:
         """Lay out the manifest's tree and return its id; ConflictError while chunks are missing."""
         check_manifest(manifest)
-        objects, tree = self._objects(user), self._tree(user, manifest.id)
-        with disk.room_for("this upload"), self._locked(user):
-            if not os.path.exists(tree):
-                objects.make(manifest)
-                lay_out(manifest, objects, tree)
-            objects.forget_chunks(digest for entry in manifest.entries for digest in entry.chunks)
-        self._places.pop(user, None)
-        return manifest.id
+        tree = self._tree(user, manifest.id)
+        self._seal(user, manifest, tree)
+        return os.path.basename(tree)
+
+    def take(self, user: str, manifest: Manifest) -> tuple[str, list[str]]:
+        """The tree's id and what is missing of it, as `missing` says; with nothing missing it is sealed."""
+        check_manifest(manifest)
+        tree = self._tree(user, manifest.id)
+        # Once all that was asked for has come, nothing needs to be looked for a second time.
+        all_came = self._plans.get(user) == _Plan(tree, {})
+        missing = [] if all_came else self._missing(user, manifest, tree)
+        if not missing and not self._sealed(user, manifest, tree):
+            # What was here a moment ago has expired: the client sends it once more.
+            missing = self._missing(user, manifest, tree)
+        return os.path.basename(tree), missing
 
     def tree(self, user: str, tree_id: str) -> Path:
         """The read-only folder that the tree was laid out in."""
@@ -72,14 +89,6 @@ class Uploads:
         if not is_digest(tree_id) or not os.path.isdir(path):
             raise NotFoundError(f"there is no uploaded folder {tree_id!r}; upload it first", field="tree")
         return Path(path)
-
-    def remove(self, user: str, tree_id: str) -> None:
-        """Remove a tree; the bytes that no other tree has go at the next `expire`."""
-        path = self.tree(user, tree_id)
-        with self._locked(user):
-            leaving = disk.new_name(os.path.dirname(path))
-            os.rename(path, leaving)
-            disk.remove_tree(leaving)
 
     def expire(self, now: datetime) -> None:
         """Remove what has been of no use for a day: chunks no tree took, objects no tree has, unfinished writing."""
@@ -94,6 +103,30 @@ class Uploads:
         """What the disk has left for uploads."""
         room = os.statvfs(self._root)
         return max(0, room.f_bavail * room.f_frsize - self._spare_bytes)
+
+    def _missing(self, user: str, manifest: Manifest, tree: str) -> list[str]:
+        if touched(tree):
+            return []
+        places = self._objects(user).missing(manifest)
+        self._plans[user] = _Plan(tree, places)
+        return list(places)
+
+    def _sealed(self, user: str, manifest: Manifest, tree: str) -> bool:
+        try:
+            self._seal(user, manifest, tree)
+        except ConflictError:
+            return False
+        return True
+
+    def _seal(self, user: str, manifest: Manifest, tree: str) -> None:
+        objects = self._objects(user)
+        with disk.room_for("this upload"), self._locked(user):
+            if not touched(tree):
+                objects.make(manifest)
+                lay_out(manifest, objects, tree)
+                objects.sync()
+            objects.forget_chunks(manifest)
+        self._plans.pop(user, None)
 
     def _objects(self, user: str) -> Objects:
         return Objects(self._folder(user), spare_bytes=self._spare_bytes)

@@ -10,6 +10,7 @@ PaddleCloudError
 ├── NotFoundError          no such thing, or not yours
 ├── ConflictError          it is not in a state for that
 ├── TooLargeError          over a size limit
+├── RateError              too often: nothing was done; wait `retry_after_seconds`, then ask again
 ├── FullError              no space left on the server
 ├── UnreachableError       a server or a backend does not answer
 ├── ConfigError            a config file or a set-up is wrong (never crosses the wire)
@@ -76,6 +77,15 @@ class ConflictError(PaddleCloudError):
 class TooLargeError(PaddleCloudError):
     code = "too_large"
     status = 413
+
+
+class RateError(PaddleCloudError):
+    code = "rate"
+    status = 429
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after_seconds: int | None = None) -> None:
+        super().__init__(message, field=field)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class FullError(PaddleCloudError):

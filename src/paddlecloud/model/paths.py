@@ -11,6 +11,7 @@ _JOB_ID = re.compile(r"job-[0-9a-f]{32}")
 NAME_BYTES = 255
 PATH_BYTES = 4096
 LEVELS = 128
+LOGS = "log"  # the folder in a job's results that holds its logs
 _ESCAPED = 0xEF00
 
 
@@ -43,12 +44,12 @@ def rank_folder(role: str, index: int) -> str:
 
 def log_file(task: str) -> str:
     """A task's stdout and stderr inside its job's results."""
-    return f"log/{task}.log"
+    return f"{LOGS}/{task}.log"
 
 
 def log_folder(task: str) -> str:
     """A task's LOCAL_LOG_PATH inside its job's results."""
-    return f"log/{task}"
+    return f"{LOGS}/{task}"
 
 
 def text_of(raw: bytes) -> str:

@@ -20,6 +20,9 @@ from paddlecloud.model.units import format_size
 CHUNK_BYTES = 8 * 1024 * 1024
 PACK_BYTES = 16 * 1024 * 1024
 PACK_CHUNKS = 4096
+PACKED_BYTES = 1024 * 1024  # what is larger than this travels alone
+RANGE_BYTES = 16 * 1024 * 1024  # of a large file, with a digest of its own
+LEFT_OUT = "0" * 64  # in a pack: the digest of what was asked for and is not in it
 _LINKS_FOLLOWED = 40
 _LARGEST_NAMED = 10
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -1,4 +1,7 @@
-"""What crosses the wire beside the records themselves: the bodies of requests and answers of `/v1`."""
+"""What crosses the wire about jobs beside their records: the bodies of requests and answers of `/v1`.
+
+Each subject has a module of its own, for it takes a command time to make the classes that it does not need.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paddlecloud.model.job import Job, JobSpec, Moved, Resources
+from paddlecloud.model.retention import Removed
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
-from paddlecloud.model.tree import Kind
-from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +24,15 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetail:
-    """All there is to say about one job. `log_tasks` are the tasks that have a log to read."""
+    """All there is to say about one job. `log_tasks` are the tasks that have a log to read, `removed` what the server
+    has kept long enough."""
 
     job: Job
     tasks: tuple[TaskReport, ...] = ()
     history: tuple[Moved, ...] = ()
     forecast: Forecast | None = None
     log_tasks: tuple[str, ...] = ()
+    removed: tuple[Removed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,40 +52,19 @@ class JobPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileEntry:
-    """One path of a job's results, named `output/<job>/…` (see `paths.text_of`); a folder's ends in `/`.
-
-    A folder is listed where nothing below it would name it; the results' own folder always is.
-    """
-
-    path: str
-    size: int
-    modified_at: datetime
-    kind: Kind
-    target: str = ""  # of a link
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePage:
-    items: tuple[FileEntry, ...]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadPlan:
-    """The answer to a manifest: its tree's id and the chunks still to send; none missing: the tree is laid out."""
-
-    tree: str
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogPiece:
     """Some text of one task's log. `offset` is the byte after it, where the next piece of the task begins."""
 
     task: str
     offset: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLength:
+    """The answer to a piece of a log: how many bytes of it are durable, where the next piece begins."""
+
+    length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,67 +84,6 @@ class Cluster:
     default: bool  # whether `--cluster=default` may choose it
     capacity: Resources | None = None
     free: Resources | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaUse:
-    user: str
-    quota: Quota
-    running_jobs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRequest:
-    name: str
-    password: str
-    expires_in_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserRequest:
-    name: str
-    role: Role = Role.USER
-    password: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserChange:
-    """What to change of a user; None leaves it as it is. `quota` is replaced as a whole."""
-
-    disabled: bool | None = None
-    role: Role | None = None
-    password: str | None = None
-    quota: Quota | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRequest:
-    """`user` is the owner of the new access key, None: who asks; only an admin may name another."""
-
-    user: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """An access key with its secret, which is shown this once."""
-
-    key: AccessKey
-    sk: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
-    name: str
-    scope: Scope = Scope.WRITE
-    expires_in_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken:
-    """A bearer token with its secret, which is shown this once."""
-
-    token: Token
-    secret: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

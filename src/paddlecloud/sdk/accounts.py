@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token, User
-from paddlecloud.model.views import (
+from collections.abc import Mapping
+
+from paddlecloud.model.accounts import (
     KeyRequest,
     LoginRequest,
     NewKey,
     NewToken,
+    Registration,
+    RegistrationRequest,
     TokenRequest,
     UserChange,
     UserRequest,
 )
+from paddlecloud.model.audit import AuditEntry, AuditPage
+from paddlecloud.model.user import AccessKey, Account, Quota, Role, Scope, Token, User
 from paddlecloud.sdk.http import Http
+
+_PAGE = 500
 
 
 class Accounts:
@@ -30,15 +37,19 @@ class Accounts:
         asked = LoginRequest(name=name, password=password, expires_in_seconds=expires_in_seconds)
         return self._http.send(NewToken, "POST", "/v1/login", asked)
 
-    def users(self) -> list[User]:
-        return self._http.get(list[User], "/v1/users")
+    def register(self, email: str) -> Registration:
+        """Ask for an access key by mail; nothing tells whether there is such a user."""
+        return self._http.send(Registration, "POST", "/v1/registrations", RegistrationRequest(email=email))
 
-    def user(self, name: str) -> User:
-        return self._http.get(User, f"/v1/users/{name}")
+    def users(self) -> list[Account]:
+        return self._http.get(list[Account], "/v1/users")
 
-    def add_user(self, name: str, role: Role = Role.USER, password: str | None = None) -> User:
+    def user(self, name: str) -> Account:
+        return self._http.get(Account, f"/v1/users/{name}")
+
+    def add_user(self, name: str, role: Role = Role.USER, password: str | None = None) -> Account:
         """Add a user. One without a password needs an access key: `create_key(name)`."""
-        return self._http.send(User, "POST", "/v1/users", UserRequest(name=name, role=role, password=password))
+        return self._http.send(Account, "POST", "/v1/users", UserRequest(name=name, role=role, password=password))
 
     def change_user(
         self,
@@ -48,10 +59,31 @@ class Accounts:
         role: Role | None = None,
         password: str | None = None,
         quota: Quota | None = None,
-    ) -> User:
-        """Change what is given and leave the rest; a `quota` replaces the whole quota."""
-        change = UserChange(disabled=disabled, role=role, password=password, quota=quota)
-        return self._http.send(User, "PATCH", f"/v1/users/{name}", change)
+        quotas: Mapping[str, Quota | None] | None = None,
+    ) -> Account:
+        """Change what is given and leave the rest; a quota is replaced as a whole.
+
+        `quota` is on all clusters together. `quotas` are by cluster, and take the place of what the cluster gives
+        everybody; None gives that back.
+        """
+        change = UserChange(disabled=disabled, role=role, password=password, quota=quota, quotas=quotas)
+        return self._http.send(Account, "PATCH", f"/v1/users/{name}", change)
+
+    def audit(
+        self, *, user: str | None = None, action: str | None = None, since: str | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        """Who did what, newest first: by a user, of one kind ("login", "key.revoke"), since ("10m"); for admins."""
+        found: list[AuditEntry] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            size = min(_PAGE, limit - len(found))
+            query = {"user": user, "action": action, "since": since, "cursor": cursor, "limit": size}
+            page = self._http.get(AuditPage, "/v1/audit", query)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
 
     def keys(self) -> list[AccessKey]:
         return self._http.get(list[AccessKey], "/v1/keys")

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddlecloud.model import paths
@@ -50,6 +50,7 @@ class Source:
     file: str
     size: int
     modified_ns: int
+    executable: bool
 
     def read(self, number: int) -> bytes:
         """Chunk `number` of the file; InvalidError if it is not the file that was listed."""
@@ -102,14 +103,17 @@ def scan(
         raise InvalidError(f"files {str(folder)!r} {what}", field="files")
     listing = _Listing(ignore_defaults)
     listing.walk(str(folder), "", dict.fromkeys(_IGNORE_FILES, ()))
+    # Paths were checked as they were found; where links lead can be told only now, and before all is hashed.
+    check_manifest(Manifest(entries=tuple(listing.links)))
     if limit_bytes is not None:
         check_total(((source.path, source.size) for source in listing.sources.values()), limit_bytes)
     chunks = _hash(list(listing.sources.values()), progress)
-    entries = [
-        replace(entry, chunks=chunks[entry.path]) if entry.kind is Kind.FILE else entry for entry in listing.entries
-    ]
+    files = (
+        Entry(path=path, kind=Kind.FILE, size=source.size, executable=source.executable, chunks=chunks[path])
+        for path, source in listing.sources.items()
+    )
+    entries = sorted((*files, *listing.links, *listing.folders), key=lambda entry: entry.path)
     manifest = Manifest(entries=tuple(entries))
-    check_manifest(manifest)
     name = paths.text_of(os.fsencode(folder.resolve().name))
     return Bundle(manifest, listing.sources, tuple(listing.skipped), name)
 
@@ -117,8 +121,9 @@ def scan(
 @dataclass(slots=True)
 class _Listing:
     ignore_defaults: bool
-    entries: list[Entry] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
+    links: list[Entry] = field(default_factory=list)
+    folders: list[Entry] = field(default_factory=list)  # those with nothing in them
     skipped: list[str] = field(default_factory=list)
 
     def walk(self, folder: str, prefix: str, chains: Mapping[str, tuple[Rules, ...]]) -> None:
@@ -137,16 +142,21 @@ class _Listing:
                 continue
             paths.check_relative(path)
             if is_folder:
-                before = len(self.entries)
-                self.walk(child.path, path + "/", chains)
-                if len(self.entries) == before:
-                    self.entries.append(Entry(path=path, kind=Kind.FOLDER))
+                self._descend(child, path, chains)
             else:
                 self._take(child, path)
+
+    def _descend(self, child: os.DirEntry[str], path: str, chains: Mapping[str, tuple[Rules, ...]]) -> None:
+        before = len(self.sources), len(self.links), len(self.folders)
+        self.walk(child.path, path + "/", chains)
+        if before == (len(self.sources), len(self.links), len(self.folders)):
+            self.folders.append(Entry(path=path, kind=Kind.FOLDER))
 
     def _ignored(
         self, child: os.DirEntry[str], path: str, is_folder: bool, chains: Mapping[str, tuple[Rules, ...]]
     ) -> bool:
+        if not any(chains.values()):
+            return self.ignore_defaults and _is_skipped(child, is_folder)
         asked, *others = (deciding(chain, path, is_folder) for chain in chains.values())
         if self.ignore_defaults and _is_skipped(child, is_folder):
             # Only by its name: the `!*/` of many ignore files asks for folders, not for .git.
@@ -157,11 +167,10 @@ class _Listing:
     def _take(self, child: os.DirEntry[str], path: str) -> None:
         status = child.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            self.entries.append(Entry(path=path, kind=Kind.LINK, target=os.readlink(child.path)))
+            self.links.append(Entry(path=path, kind=Kind.LINK, target=os.readlink(child.path)))
         elif stat.S_ISREG(status.st_mode):
             executable = bool(status.st_mode & stat.S_IXUSR)
-            self.entries.append(Entry(path=path, kind=Kind.FILE, size=status.st_size, executable=executable))
-            self.sources[path] = Source(path, child.path, status.st_size, status.st_mtime_ns)
+            self.sources[path] = Source(path, child.path, status.st_size, status.st_mtime_ns, executable)
         else:
             kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "no file")
             raise InvalidError(f"{path!r} is {kind}: leave it out with a .paddleignore file", field="files")

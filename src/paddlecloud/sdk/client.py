@@ -13,45 +13,41 @@ Every method raises the class of `paddlecloud.model.errors` that the server rais
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.state import LIVE, JobState
-from paddlecloud.model.views import (
-    Acceptance,
-    Cluster,
-    FileEntry,
-    FilePage,
-    JobDetail,
-    JobPage,
-    LogPiece,
-    QuotaUse,
-)
-from paddlecloud.sdk import bundle, transfer
+from paddlecloud.model.views import Acceptance, Cluster, JobDetail, JobPage, LogPiece
 from paddlecloud.sdk import profile as profiles
-from paddlecloud.sdk.accounts import Accounts
-from paddlecloud.sdk.bundle import Bundle
-from paddlecloud.sdk.http import Http
+from paddlecloud.sdk.http import Http, warn
 from paddlecloud.sdk.profile import Profile
 from paddlecloud.sdk.spec import Asked, check_texts, job_spec
 from paddlecloud.sdk.sse import Event
+
+if TYPE_CHECKING:
+    # Imported by the methods that use them: a question about a job should not wait for what moves files.
+    from paddlecloud.model.accounts import QuotaUse
+    from paddlecloud.model.finding import Finding
+    from paddlecloud.model.space import Collection, Space
+    from paddlecloud.model.transfers import FileEntry
+    from paddlecloud.sdk import transfer
+    from paddlecloud.sdk.accounts import Accounts
+    from paddlecloud.sdk.bundle import Bundle
 
 _ID_PREFIX = re.compile(r"(?:job-)?([0-9a-f]{4,32})")
 _PAGE = 500
 _NEWEST = 2000  # jobs among which the beginning of an id is looked for
 _NAMESAKES = 20
-
-_log = logging.getLogger("paddlecloud")  # what it warns of, Python prints to stderr unless told otherwise
 
 
 class Client:
@@ -66,7 +62,6 @@ class Client:
         if not self.profile.server:
             raise _no_server(self.profile)
         self.http = Http(self.profile)
-        self.accounts = Accounts(self.http)
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +74,12 @@ class Client:
     def close(self) -> None:
         """Give the connections back."""
         self.http.close()
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        from paddlecloud.sdk.accounts import Accounts
+
+        return Accounts(self.http)
 
     def submit(
         self,
@@ -110,18 +111,27 @@ class Client:
         same job gives the job that is there already, so that a program may repeat itself after a crash. A folder that
         is a Bundle (`bundle.scan`) has been read already.
         """
+        from paddlecloud.sdk import bundle, transfer
+
         if (spec is None) == (not asked):
             raise InvalidError("say what to submit by keywords (command=…) or by a JobSpec, one of the two")
         if spec is None:
             spec = job_spec(asked, cluster_has_gpus=self.has_gpus)
         check_texts(spec)
         if folder is not None:
-            if not isinstance(folder, Bundle):
+            if not isinstance(folder, bundle.Bundle):
                 folder = bundle.scan(folder, limit_bytes=self.check(spec).upload_limit_bytes)
             spec = replace(spec, folder=folder.name, tree=transfer.upload(self.http, folder, progress))
         # The key makes a repeated submit the same job, whatever became of the first answer.
-        key = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
-        return self.http.send(Job, "POST", "/v1/jobs", spec, headers=key, repeatable=True)
+        key = idempotency_key or secrets.token_hex(16)
+        try:
+            return self._submit(spec, key)
+        except InvalidError as error:
+            if folder is None or error.field != "tree":
+                raise
+        # The server has let the folder go since it was sent: as the last job that used it ended, its time was up.
+        transfer.upload(self.http, folder, progress)
+        return self._submit(spec, key)
 
     def check(self, spec: JobSpec) -> Acceptance:
         """Ask the server whether it would take the job, before its folder is read and sent; raise what submit would."""
@@ -235,6 +245,8 @@ class Client:
 
     def files(self, job: str, prefix: str = "") -> Iterator[FileEntry]:
         """A job's results below `prefix` (`log`, `output/<job>/log`; "" is all): `output/<job>/rank-0/…`."""
+        from paddlecloud.model.transfers import FilePage
+
         job = self.resolve(job)
         cursor: str | None = None
         while True:
@@ -253,20 +265,51 @@ class Client:
         prefix: str = "",
         progress: transfer.Progress | None = None,
         resume: bool = True,
+        update: bool = False,
     ) -> transfer.Downloaded:
         """Bring a job's results, or those below `prefix`, into a new folder, as `<folder>/<job>/rank-0/…`.
 
-        With `resume` a folder may also be there from a download of the same job that was broken off.
+        With `resume` a folder may also be there from a download of the same job that was broken off; with `update` from
+        any earlier one: what is new or has another size or time is fetched, and nothing is removed.
         """
-        return transfer.download(self.http, self.resolve(job), prefix, Path(folder), progress, resume=resume)
+        from paddlecloud.sdk import transfer
+
+        return transfer.download(
+            self.http, self.resolve(job), prefix, Path(folder), progress, resume=resume, update=update
+        )
 
     def clusters(self) -> Sequence[Cluster]:
         """The clusters that a job may name, with what they have and what is free."""
         return self.http.get(list[Cluster], "/v1/clusters")
 
+    def doctor(self) -> Sequence[Finding]:
+        """What is well with the server and its machine, and what is not; for admins."""
+        from paddlecloud.model.finding import Finding
+
+        return self.http.get(list[Finding], "/v1/doctor")
+
     def quota(self, user: str | None = None) -> QuotaUse:
         """What you may have and what you use; an admin may ask about another `user`."""
+        from paddlecloud.model.accounts import QuotaUse
+
         return self.http.get(QuotaUse, "/v1/quota", {"user": user})
+
+    def space(self, *, users: bool = False, now: bool = False) -> Space:
+        """What uses the server's space: yours or, for an admin, everybody's, and by user; `now` counts anew."""
+        from paddlecloud.model.space import Space
+
+        return self.http.get(Space, "/v1/space", {"users": users or None, "now": now or None})
+
+    def collect(self, *, dry_run: bool = False) -> Iterator[Collection]:
+        """Have the server take away now what it has kept long enough (for admins), part by part; or only say what."""
+        from paddlecloud.model.space import Collection, CollectionRequest
+
+        more = True
+        while more:
+            asked = CollectionRequest(dry_run=dry_run)
+            part = self.http.send(Collection, "POST", "/v1/space/collect", asked, repeatable=True)
+            yield part
+            more = part.more and bool(part.collected) and not dry_run
 
     def has_gpus(self, cluster: str) -> bool:
         """Whether a job on `cluster` would find GPUs there."""
@@ -275,6 +318,9 @@ class Client:
             for one in self.clusters()
             if one.name == cluster or (cluster == "default" and one.default)
         )
+
+    def _submit(self, spec: JobSpec, key: str) -> Job:
+        return self.http.send(Job, "POST", "/v1/jobs", spec, headers={"Idempotency-Key": key}, repeatable=True)
 
     def _ids_from(self, prefix: str) -> Sequence[str]:
         return [job.id for job in self.list(limit=_NEWEST) if job.id.startswith(prefix)]
@@ -293,7 +339,7 @@ def _tell_namesakes(name: str, ids: Sequence[str], refuse: bool) -> None:
     listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
     if refuse:
         raise ConflictError(f"{len(ids)} live jobs are called {name!r}: {listed}; name one by its id")
-    _log.warning("%d live jobs are called %r: this is the newest, %s", len(ids), name, ids[0])
+    warn(f"{len(ids)} live jobs are called {name!r}: this is the newest, {ids[0]}")
 
 
 def _moved(event: Event) -> Moved:

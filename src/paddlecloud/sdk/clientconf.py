@@ -1,4 +1,5 @@
-"""Reads the config files of older clients as their users left them: seed 002's client.conf and seed 001's YAML."""
+"""The config files of older clients as their users left them: seed 002's client.conf, which `gen_token` writes too, and
+seed 001's YAML."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.sdk import privatefile
 
 Sections = Mapping[str, Mapping[str, str]]
 
 _SECTION = re.compile(r"\[([^\]]+)\]\s*:?\s*(//.*)?")
 _SETTING = re.compile(r"(?P<name>[^:=]+?)\s*[:=]\s*(?P<value>.*)")
 _COMMENTS = ("//", "#", ";")
+_COMMENT_BEHIND = re.compile(r"(?:^|\s)(//.*)")
 _PLACEHOLDER = re.compile(r"[xX*]{3,}|<.*>|\$\{.*\}")
 
 
@@ -37,6 +40,51 @@ def read_client_conf(file: Path) -> Sections:
     return sections
 
 
+def write_client_conf(file: Path, values: Sections) -> None:
+    """Set these values in a client.conf and leave every other line as it is, comments and all."""
+    try:
+        before = file.read_bytes()
+    except FileNotFoundError:
+        before = b""
+    # Comments may be in any encoding: what is not UTF-8 goes through unread.
+    text = before.decode("utf-8", errors="surrogateescape")
+    privatefile.write(file, changed(text, values).encode("utf-8", errors="surrogateescape"))
+
+
+def changed(text: str, values: Sections) -> str:
+    """The text of a client.conf with these values set where they stand, else at the end of their section."""
+    lines = [line if line.endswith("\n") else f"{line}\n" for line in text.splitlines(keepends=True)]
+    missing = {section: dict(named) for section, named in values.items()}
+    section, ends = "", dict[str, int]()
+    for number, line in enumerate(lines):
+        stripped = line.strip().lstrip("\ufeff")
+        if found := _SECTION.fullmatch(stripped):
+            section = found[1].strip().lower()
+        elif not stripped.startswith(_COMMENTS) and (found := _SETTING.fullmatch(stripped)):
+            name = found["name"].strip().lower()
+            if name in values.get(section, {}):
+                lines[number] = _set(line, found["value"], values[section][name])
+                missing[section].pop(name, None)
+        if stripped:
+            ends[section] = number + 1
+    for section in sorted(missing.keys() & ends.keys(), key=ends.__getitem__, reverse=True):
+        lines[ends[section] : ends[section]] = _lines(missing.pop(section))
+    for section, named in missing.items():
+        lines += [*(["\n"] if lines else []), f"[{section}]\n", *_lines(named)]
+    return "".join(lines)
+
+
+def _set(line: str, before: str, value: str) -> str:
+    """A line `name = before` with another value; its indentation, its end and a comment in it stay."""
+    body = line.rstrip()
+    comment = _COMMENT_BEHIND.search(before)
+    return f"{body.removesuffix(before).rstrip()} {value}{' ' + comment[1] if comment else ''}{line[len(body) :]}"
+
+
+def _lines(named: Mapping[str, str]) -> list[str]:
+    return [f"{name} = {value}\n" for name, value in named.items()]
+
+
 def read_paddle_config(file: Path) -> Mapping[str, str]:
     """The current datacenter of a ~/.paddle/config: its `server`, `user` and `password`, as far as given."""
     import yaml
@@ -59,8 +107,5 @@ def read_paddle_config(file: Path) -> Mapping[str, str]:
 
 
 def _meant(value: str) -> str:
-    value = value.strip()
-    if value.startswith("//"):
-        return ""
-    value = re.split(r"\s+//", value, maxsplit=1)[0].strip().strip("\"'")
+    value = _COMMENT_BEHIND.sub("", value).strip().strip("\"'")
     return "" if _PLACEHOLDER.fullmatch(value) else value

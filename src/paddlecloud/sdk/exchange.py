@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 _THREADS = 4
+_PACK_BYTES = 4 * 1024 * 1024
+_PACK_PIECES = 1024
 
 
 class Progress(Protocol):
@@ -19,7 +23,7 @@ class Progress(Protocol):
 
 
 class Answer(Protocol):
-    """A server's answer below 400; urllib3's responses are such."""
+    """A server's answer below 400; the names of its headers are in lower case. To be closed, or read to its end."""
 
     @property
     def status(self) -> int: ...
@@ -30,11 +34,9 @@ class Answer(Protocol):
     @property
     def data(self) -> bytes: ...
 
-    def stream(self, amt: int | None = ...) -> Iterator[bytes]: ...
+    def stream(self, size: int = ...) -> Iterator[bytes]: ...
 
     def close(self) -> None: ...
-
-    def release_conn(self) -> None: ...
 
 
 class Http(Protocol):
@@ -76,6 +78,20 @@ class Shown:
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
+
+
+def in_packs(pieces: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Small pieces as they travel together: as many as are worth a request of their own."""
+    pack: list[T] = []
+    total = 0
+    for piece in pieces:
+        if pack and (total + size(piece) > _PACK_BYTES or len(pack) == _PACK_PIECES):
+            yield pack
+            pack, total = [], 0
+        pack.append(piece)
+        total += size(piece)
+    if pack:
+        yield pack
 
 
 def in_parallel(calls: Iterable[Callable[[], None]], shown: Shown) -> None:

@@ -9,25 +9,25 @@ from __future__ import annotations
 import hashlib
 import random
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-import urllib3
-from urllib3.exceptions import HTTPError, SSLError
-
 from paddlecloud.model import signature, wire
 from paddlecloud.model.errors import (
     BY_CODE,
     InvalidError,
     PaddleCloudError,
+    RateError,
     StaleError,
     UnauthenticatedError,
     UnreachableError,
 )
-from paddlecloud.model.views import LoginRequest, NewToken
+from paddlecloud.sdk import trust
+from paddlecloud.sdk.connections import Answer, BrokenError
 from paddlecloud.sdk.profile import Profile
 from paddlecloud.sdk.sse import Event, parse
 
@@ -39,14 +39,21 @@ _AWAY = frozenset({502, 503, 504})
 _FIRST_PATIENCE_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 3.0
-_CONNECT_SECONDS = 5.0
-_READ_SECONDS = 60.0
 _LOGIN_SECONDS = 3600
+_LONGEST_TURN_SECONDS = 60  # that is waited for without being asked to
+_TURNS_SECONDS = 600.0
 
 
 def utc_now() -> datetime:
     """The SDK's only clock: signatures carry the time of this machine."""
     return datetime.now(UTC)  # noqa: TID251
+
+
+def warn(text: str) -> None:
+    """Say what a program need not act on; Python prints it to stderr unless told otherwise."""
+    import logging  # which takes longer than most calls to a server
+
+    logging.getLogger("paddlecloud").warning("%s", text)
 
 
 class Http:
@@ -57,15 +64,10 @@ class Http:
         self._clock = clock
         self._token = profile.token
         self._met = False  # a server that has answered once is waited for longer
-        self._pool = urllib3.PoolManager(
-            maxsize=8,
-            retries=False,
-            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
-            headers={"User-Agent": "paddlecloud"},
-        )
+        self._connections = trust.connections(profile)
 
     def close(self) -> None:
-        self._pool.clear()
+        self._connections.close()
 
     def get(self, kind: type[T], path: str, query: Query | None = None) -> T:
         """The answer of a GET as a `kind`."""
@@ -96,27 +98,27 @@ class Http:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
         stream: bool = False,
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> Answer:
         """The server's answer below 400; `path` is plain, it is percent-encoded here. `stream` leaves it unread."""
         repeatable = repeatable or method in _REPEATABLE
         target = _target(path, query)
         patience = _Patience(_PATIENCE_SECONDS if self._met else _FIRST_PATIENCE_SECONDS)
+        turns = _Patience(_TURNS_SECONDS)
         while True:
             try:
                 response = self._send_once(method, target, body, headers or {}, stream)
-            except HTTPError as error:
-                if isinstance(error, SSLError) or not repeatable or not patience.pause():
+            except BrokenError as error:
+                if isinstance(error.cause, ssl.SSLError) or not repeatable or not patience.pause():
                     raise self._unreachable(error) from None
                 continue
             if response.status in _AWAY and repeatable and patience.pause():
-                response.drain_conn()
+                response.close()
                 continue
             self._met = True
             if response.status < 400:
                 return response
             refusal = _refusal(response, f"{self.profile.server}{path}")
-            # Signed while the server was starting; it was refused before it did anything.
-            if not isinstance(refusal, StaleError) or not patience.pause():
+            if not _waited(refusal, patience, turns):
                 raise refusal
 
     def follow(self, path: str, query: Query, *, is_last: Callable[[Event], bool], after: str = "") -> Iterator[Event]:
@@ -130,7 +132,7 @@ class Http:
                     if is_last(event):
                         return
                     after = event.id or after
-            except HTTPError as error:
+            except BrokenError as error:
                 if not patience.pause():
                     raise self._unreachable(error) from None
             else:
@@ -155,17 +157,14 @@ class Http:
                 f"{self.profile.server}{path}: {error.message}; is that a PaddleCloud server?"
             ) from None
 
-    def _send_once(
-        self, method: str, target: str, body: bytes, headers: Mapping[str, str], stream: bool
-    ) -> urllib3.BaseHTTPResponse:
+    def _send_once(self, method: str, target: str, body: bytes, headers: Mapping[str, str], stream: bool) -> Answer:
         if not self.profile.server:
             raise UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
         sent = dict(headers) | self._identity(method, target, body)
         if body:
             sent.setdefault("Content-Type", "application/json")
-        return self._pool.request(
-            method, self.profile.server + target, body=body or None, headers=sent, preload_content=not stream
-        )
+        answer = self._connections.request(method, target, body=body, headers=sent)
+        return answer if stream else answer.read()
 
     def _identity(self, method: str, target: str, body: bytes) -> dict[str, str]:
         profile = self.profile
@@ -182,18 +181,22 @@ class Http:
                 nonce=secrets.token_hex(16),
             )
         if profile.password and not self._token and target != "/v1/login":
+            from paddlecloud.model.accounts import LoginRequest, NewToken
+
             asked = LoginRequest(name=profile.user, password=profile.password, expires_in_seconds=_LOGIN_SECONDS)
             self._token = self.send(NewToken, "POST", "/v1/login", asked).secret
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
-    def _unreachable(self, error: HTTPError) -> UnreachableError:
+    def _unreachable(self, error: BrokenError) -> UnreachableError:
         profile = self.profile
+        if not self._met and (complaint := trust.complaint(error, profile)):
+            return UnreachableError(f"{profile.server} cannot be spoken to: {complaint}")
         named = profile.sources.get("server", "the program")
         if profile.embedded:
             todo = "start it again with: paddlecloud up"
         else:
             todo = f"is it running, and is its address right? It was named by {named}"
-        return UnreachableError(f"{profile.server} does not answer ({_cause(error)}); {todo}")
+        return UnreachableError(f"{profile.server} does not answer ({str(error).lower()}); {todo}")
 
 
 class _Patience:
@@ -207,11 +210,26 @@ class _Patience:
         """Wait a little and say True, or False where there is no time left."""
         # A random share keeps many clients from coming back at the same moment.
         length = self._next * random.uniform(0.5, 1.0)
+        self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
+        return self.wait(length)
+
+    def wait(self, length: float) -> bool:
+        """Wait so long and say True, or False where there is not so much time left."""
         if time.monotonic() + length > self._deadline:
             return False
         time.sleep(length)
-        self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
         return True
+
+
+def _waited(refusal: PaddleCloudError, patience: _Patience, turns: _Patience) -> bool:
+    """Whether the same may be asked again now: of what was refused for its time alone, nothing was done."""
+    if isinstance(refusal, StaleError):  # signed while the server was starting
+        return patience.pause()
+    seconds = refusal.retry_after_seconds if isinstance(refusal, RateError) else None
+    if seconds is None or seconds > _LONGEST_TURN_SECONDS:
+        return False
+    warn(f"{refusal.message}; waiting")
+    return turns.wait(seconds)
 
 
 def _encoded(value: object) -> bytes:
@@ -240,7 +258,7 @@ def _query(query: Query | None) -> str:
     return urlencode({name: text(value) for name, value in (query or {}).items() if value is not None}, quote_via=quote)
 
 
-def _refusal(response: urllib3.BaseHTTPResponse, url: str) -> PaddleCloudError:
+def _refusal(response: Answer, url: str) -> PaddleCloudError:
     """The error that the server raised; an answer that is not ours, such as a proxy's, is told as it came."""
     plain = _problem(response.data)
     detail = plain.get("detail")
@@ -249,7 +267,11 @@ def _refusal(response: urllib3.BaseHTTPResponse, url: str) -> PaddleCloudError:
         return kinds.get(response.status, PaddleCloudError)(f"{url} answered {response.status} {response.reason}")
     kind = BY_CODE.get(str(plain.get("code")), PaddleCloudError)
     named = plain.get("field")
-    return kind(detail, field=named if isinstance(named, str) else None)
+    refusal = kind(detail, field=named if isinstance(named, str) else None)
+    after = response.headers.get("retry-after", "")
+    if isinstance(refusal, RateError) and after.isdecimal():
+        refusal.retry_after_seconds = int(after)
+    return refusal
 
 
 def _problem(body: bytes) -> dict[str, Any]:
@@ -257,14 +279,3 @@ def _problem(body: bytes) -> dict[str, Any]:
         return wire.decode_answer(dict[str, Any], body)
     except InvalidError:
         return {}
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason, which is the one a person can act on."""
-    while inner := getattr(error, "reason", None) or error.__cause__ or error.__context__:
-        if not isinstance(inner, BaseException):
-            break
-        error = inner
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__

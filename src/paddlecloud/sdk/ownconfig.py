@@ -1,18 +1,16 @@
-"""Our own config file: one small TOML, mode 0600, written whole or not at all, since it holds secrets."""
+"""Our own config file: one small TOML, which holds secrets."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.sdk import privatefile
 
-KEYS = ("server", "user", "ak", "sk", "token")
+KEYS = ("server", "ca", "user", "ak", "sk", "token")
 _EMBEDDED_KEYS = ("user", "ak", "sk")
 
 
@@ -25,10 +23,13 @@ class OwnConfig:
 
 
 def read(file: Path) -> OwnConfig:
+    if not file.exists():
+        return OwnConfig()
+    # Imported here, as most people have no such file.
+    import tomllib
+
     try:
         whole = tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        return OwnConfig()
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -46,18 +47,7 @@ def write(file: Path, config: OwnConfig) -> None:
     if config.embedded:
         lines += ["", "[embedded]"]
         lines += [_line(name, config.embedded[name]) for name in _EMBEDDED_KEYS if config.embedded.get(name)]
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # mkstemp opens with mode 0600.
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
-            stream.write("\n".join(lines).lstrip("\n") + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    privatefile.write(file, ("\n".join(lines).lstrip("\n") + "\n").encode())
 
 
 def _check(file: Path, values: Mapping[str, object], known: tuple[str, ...]) -> None:

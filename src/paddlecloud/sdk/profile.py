@@ -1,23 +1,25 @@
 """Which server, and who am I: the profile a client works with, and where each of its values came from.
 
 Order: the environment, our own config, client.conf, ~/.paddle/config; with none of them the embedded server.
-A token is a secret that travels, so one that a file holds is only ever sent to the server that the same file names.
+A token is a secret that travels, so one that a file holds is only ever sent to the server that the same file names;
+so is a CA only believed there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from paddlecloud.model import endpoint
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.sdk import ownconfig
-from paddlecloud.sdk.clientconf import Sections, read_client_conf, read_paddle_config
+from paddlecloud.sdk.clientconf import Sections, read_client_conf, read_paddle_config, write_client_conf
 
-KEYS = ("server", "user", "ak", "sk", "token", "password")
+KEYS = ("server", "ca", "user", "ak", "sk", "token", "password")
 SECRETS = frozenset({"sk", "token", "password"})
 _CLIENT_CONFS = ("bin/paddlecloud/conf/client.conf", "bin/paddlecloud/client.conf")
 _ENVIRONMENT = "the environment"
@@ -56,11 +58,14 @@ class Profile:
     """A server and an identity there: `ak` and `sk`, a `token`, or `user` and `password`.
 
     `server` is "" where nothing names one and no embedded server runs, or where the identity is for another server.
+    Its certificate is checked with the file `ca`, or, on this machine, by the `fingerprint` that it announced.
     `sources` says where each value came from; `private` are the sections [bcc] and [bos] of `client_conf`, for
     resources of one's own.
     """
 
     server: str = ""
+    ca: str = ""
+    fingerprint: str = ""
     user: str = ""
     ak: str = ""
     sk: str = ""
@@ -84,18 +89,23 @@ def surroundings() -> Surroundings:
 def load(around: Surroundings | None = None) -> Profile:
     """The effective profile."""
     around = around or surroundings()
-    conf, sections = _client_conf(around)
-    sources = [source for source in (_environment(around), _own(around), conf, _paddle_config(around)) if source]
+    sources, sections = _sources(around)
     server = next((source for source in sources if source.values.get("server")), None)
     identity = next((source for source in sources if source.gives_identity_at(server)), None)
     if server is not None:
-        return replace(_joined(server, identity), private=sections, client_conf=str(around.client_conf))
+        profile = _trusting(_joined(server, identity), sources)
+        return replace(profile, private=sections, client_conf=str(around.client_conf))
     running = _embedded(around)
     if identity is not None and identity.values.get("ak") not in (None, "", running.values["ak"]):
         # The key of a server that nothing names: another one, here and unasked for, could only refuse it.
         return replace(_joined(_NOWHERE, identity), private=sections, client_conf=str(around.client_conf))
     profile = _joined(running, identity or running)
     return replace(profile, embedded=True, private=sections, client_conf=str(around.client_conf))
+
+
+def of_server(around: Surroundings, server: str) -> Profile:
+    """A profile without an identity: the server alone, and the CA that is known for it."""
+    return _trusting(Profile(server=server), _sources(around)[0])
 
 
 def load_embedded(around: Surroundings) -> Profile:
@@ -108,6 +118,20 @@ def save(around: Surroundings, values: Mapping[str, str]) -> None:
     """Name another server and identity in our own config; an embedded server's key stays in it."""
     config = ownconfig.read(around.config_file)
     ownconfig.write(around.config_file, replace(config, values=values))
+
+
+def save_client_conf(around: Surroundings, profile: Profile) -> None:
+    """Name the profile's server and access key in client.conf, where the manual's users look for them."""
+    file = around.client_conf
+    found = read_client_conf(file) if file.is_file() else {}
+    names = [name for name in ("user_id", "userid") if name in found.get("main", {})] or ["user_id"]
+    main = {} if "main" in found else {"debug": "0"}
+    main |= {**dict.fromkeys(names, profile.user), "ak": profile.ak, "sk": profile.sk}
+    host, port = endpoint.split(profile.server)
+    openapi = {"host": host, "port": port}
+    if profile.ca or "ca" in found.get("openapi", {}):
+        openapi["ca"] = profile.ca
+    write_client_conf(file, {"main": main, "openapi": openapi})
 
 
 def save_embedded(around: Surroundings) -> None:
@@ -156,6 +180,7 @@ def _environment(around: Surroundings) -> _Source:
     values = {
         "server": server_url(server, "PADDLECLOUD_SERVER") if server else "",
         "token": has("PADDLECLOUD_TOKEN", ""),
+        "ca": has("PADDLECLOUD_CA", ""),
     }
     return _Source(_ENVIRONMENT, values)
 
@@ -176,6 +201,7 @@ def _client_conf(around: Surroundings) -> tuple[_Source | None, Sections]:
     main, openapi = sections.get("main", {}), sections.get("openapi", {})
     values = {
         "server": _from_host(openapi.get("host", ""), openapi.get("port", ""), str(file)),
+        "ca": openapi.get("ca", ""),
         "user": main.get("user_id") or main.get("userid", ""),
         "ak": main.get("ak", ""),
         "sk": main.get("sk", ""),
@@ -197,14 +223,34 @@ def _embedded(around: Surroundings) -> _Source:
     folder = around.data_folder
     running = _json(folder / "server.json")
     key = _json(folder / "embedded.json") or ownconfig.read(around.config_file).embedded
-    values = {"server": str(running.get("url", "")).rstrip("/")}
+    values = {
+        "server": str(running.get("url", "")).rstrip("/"),
+        "fingerprint": str(running.get("fingerprint", "")),
+    }
     values |= {name: str(key.get(name, "")) for name in ("user", "ak", "sk")}
     return _Source(f"the embedded server in {folder}", values)
 
 
+def _sources(around: Surroundings) -> tuple[list[_Source], Sections]:
+    """The places that may name a server or an identity, in their order; sections for resources of one's own."""
+    conf, sections = _client_conf(around)
+    places = (_environment(around), _own(around), conf, _paddle_config(around))
+    return [source for source in places if source], sections
+
+
+def _trusting(profile: Profile, sources: Sequence[_Source]) -> Profile:
+    """The profile with the CA that the environment names, or a place that names the same server."""
+    for source in sources:
+        ca = source.values.get("ca", "")
+        if ca and (source.name == _ENVIRONMENT or source.values.get("server") == profile.server):
+            ca = os.path.expanduser(ca)
+            return replace(profile, ca=ca, sources={**profile.sources, "ca": source.name})
+    return profile
+
+
 def _joined(server: _Source, identity: _Source | None) -> Profile:
     def value(key: str) -> str:
-        source = server if key == "server" else identity
+        source = server if key in ("server", "fingerprint") else identity
         return source.values.get(key, "") if source else ""
 
     def origin(key: str) -> str:
@@ -213,22 +259,24 @@ def _joined(server: _Source, identity: _Source | None) -> Profile:
 
     return Profile(
         server=value("server"),
+        fingerprint=value("fingerprint"),
         user=value("user"),
         ak=value("ak"),
         sk=value("sk"),
         token=value("token"),
         password=value("password"),
-        sources={key: origin(key) for key in KEYS if value(key)},
+        sources={key: origin(key) for key in KEYS if key != "ca" and value(key)},
     )
 
 
 def _from_host(host: str, port: str, where: str) -> str:
     if not host:
         return ""
-    if "://" in host or not port:
-        return server_url(host, where)
-    scheme = "https" if port == "443" else "http"
-    return server_url(f"{scheme}://{host}" + ("" if port in ("80", "443") else f":{port}"), where)
+    scheme, _, host = host.rpartition("://")
+    scheme = scheme or ("https" if port == "443" else "http")
+    given = urlsplit(f"//{host}").netloc.rpartition(":")[2]
+    plain = given.isdigit() or port in ("", "80", "443")
+    return server_url(f"{scheme}://{host}" if plain else f"{scheme}://{host.rstrip('/')}:{port}", where)
 
 
 def _json(file: Path) -> Mapping[str, object]:

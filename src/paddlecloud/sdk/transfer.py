@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from paddlecloud.model import tree, wire
 from paddlecloud.model.errors import ConflictError
-from paddlecloud.model.views import UploadPlan
+from paddlecloud.model.transfers import UploadPlan
 from paddlecloud.sdk.bundle import Bundle, Source
 from paddlecloud.sdk.download import Downloaded, download
-from paddlecloud.sdk.exchange import Http, Progress, Shown, in_parallel
+from paddlecloud.sdk.exchange import Http, Progress, Shown, in_packs, in_parallel
 
 __all__ = ["Downloaded", "Http", "Progress", "download", "upload"]
 
 _ROUNDS = 3
-_PACKED_BYTES = 1024 * 1024  # a chunk up to this size travels with others
-_PACK_BYTES = 4 * 1024 * 1024
-_PACK_CHUNKS = 1024
 
 
 def upload(http: Http, bundle: Bundle, progress: Progress | None = None) -> str:
@@ -79,24 +76,11 @@ def _send(http: Http, pieces: list[_Piece], shown: Shown) -> None:
         _put(http, "POST", "/v1/chunks", tree.pack((piece.digest, piece.read()) for piece in packed))
         shown.advance(sum(piece.size for piece in packed))
 
-    alone = [piece for piece in pieces if piece.size > _PACKED_BYTES]
-    packs = _packs([piece for piece in pieces if piece.size <= _PACKED_BYTES])
+    alone = [piece for piece in pieces if piece.size > tree.PACKED_BYTES]
+    packs = in_packs([piece for piece in pieces if piece.size <= tree.PACKED_BYTES], lambda piece: piece.size)
     calls = [*(partial(send_packed, pack) for pack in packs), *(partial(send_alone, piece) for piece in alone)]
     in_parallel(calls, shown)
 
 
 def _put(http: Http, method: str, path: str, body: bytes) -> None:
     http.request(method, path, body=body, headers={"Content-Type": "application/octet-stream"}, repeatable=True)
-
-
-def _packs(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    pack: list[_Piece] = []
-    size = 0
-    for piece in pieces:
-        if pack and (size + piece.size > _PACK_BYTES or len(pack) == _PACK_CHUNKS):
-            yield pack
-            pack, size = [], 0
-        pack.append(piece)
-        size += piece.size
-    if pack:
-        yield pack

@@ -112,6 +112,37 @@ def test_a_link_is_listed_with_its_target_and_never_followed(results: Results, f
     assert listed(results, "out") == ["out"]
 
 
+def test_many_files_are_read_as_one_is_and_nothing_else(results: Results, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk")
+    write(folder, "a", "d/b", "d/c", "e")
+    (folder / "link").symlink_to("a")
+    (folder / "out").symlink_to(tmp_path)
+    os.mkfifo(folder / "fifo")
+    named = ["d/b", "out/key", "d/c", "d/none", "link", "fifo", "d", "", "none/x", "none/y", "e", f"output/{JOB}/a"]
+    assert list(results.read(JOB, named, 3)) == [b"d/b", None, b"d/c", *[None] * 7, b"e", b"a"]
+    assert list(results.read(JOB, ["d/b", "a"], 1)) == [None, b"a"]
+    with pytest.raises(InvalidError):
+        results.read(JOB, ["a", "../key"], 10)
+    open_files = len(os.listdir("/proc/self/fd"))
+    some = results.read(JOB, ["d/b", "d/c"], 10)
+    assert next(some) == b"d/b"
+    del some
+    assert len(os.listdir("/proc/self/fd")) == open_files
+
+
+def test_a_folder_that_becomes_a_link_while_many_files_are_read_is_not_left(
+    results: Results, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").mkdir()
+    write(tmp_path / "secret", "b")
+    write(folder, "d/a", "d/b", "e")
+    reading = results.read(JOB, ["d/a", "d/b", "e", "d/b"], 10)
+    assert next(reading) == b"d/a"
+    (folder / "d").rename(folder / "moved")
+    (folder / "d").symlink_to(tmp_path / "secret")
+    assert list(reading) == [b"d/b", b"e", None]
+
+
 def test_a_results_folder_that_is_a_link_is_not_entered(results: Results, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/key").write_text("sk")

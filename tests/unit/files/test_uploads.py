@@ -253,7 +253,8 @@ def test_chunks_and_objects_of_no_use_are_gone_after_a_day(uploads: Uploads, tmp
     removed = trees.manifest({"removed": b"removed"})
     trees.send(uploads, "ann", removed, b"removed")
     uploads.seal("ann", removed)
-    uploads.remove("ann", removed.id)
+    (tree,) = [tree for tree in uploads.trees.of("ann") if tree.id == removed.id]
+    assert uploads.trees.remove(tree, lambda: None, needed=lambda tree: False)
     trees.send(uploads, "ann", unused, LARGE[:CHUNK_BYTES], b"x")
     written = datetime.fromtimestamp((tmp_path / "files/ann/objects").stat().st_mtime, UTC)
 
@@ -265,6 +266,41 @@ def test_chunks_and_objects_of_no_use_are_gone_after_a_day(uploads: Uploads, tmp
     assert len(uploads.missing("ann", removed)) == 1
     assert (uploads.tree("ann", kept.id) / "kept").read_bytes() == b"kept"
     assert left_over(uploads, "ann") == []
+
+
+def test_a_small_file_is_kept_as_a_whole_as_soon_as_it_is_here(uploads: Uploads, tmp_path: Path) -> None:
+    wanted = trees.manifest({"plain": b"1"}, trees.file("run", b"2", executable=True))
+    trees.send(uploads, "ann", wanted, b"1", b"2")
+    objects = {path.name: mode(path) for path in (tmp_path / "files/ann/objects").iterdir()}
+    assert objects == {f"{trees.digest(b'1')}.1": 0o444, f"{trees.digest(b'2')}.1.x": 0o555}
+    assert left_over(uploads, "ann") == []
+
+
+def test_what_has_come_is_kept_for_another_day_by_asking(uploads: Uploads, tmp_path: Path) -> None:
+    wanted = trees.manifest({"a": b"1", "large": LARGE})
+    trees.send(uploads, "ann", wanted, b"1")
+    (held,) = (tmp_path / "files/ann/objects").iterdir()
+    written = datetime.fromtimestamp(held.stat().st_mtime, UTC)
+    os.utime(held, (0, 0))
+    assert len(uploads.missing("ann", wanted)) == 3
+    uploads.expire(written + timedelta(hours=23))
+    assert held.exists()
+
+
+def test_a_folder_of_which_all_has_come_is_sealed_unless_some_of_it_is_lost(uploads: Uploads, tmp_path: Path) -> None:
+    wanted = trees.manifest({"a": b"1", "b": b"2"})
+    asked = uploads.take("ann", wanted)
+    assert asked == (wanted.id, [trees.digest(b"1"), trees.digest(b"2")])
+    trees.send(uploads, "ann", wanted, b"1", b"2")
+    (tmp_path / "files/ann/objects" / f"{trees.digest(b'2')}.1").unlink()
+    assert uploads.take("ann", wanted) == (wanted.id, [trees.digest(b"2")])
+    with pytest.raises(NotFoundError):
+        uploads.tree("ann", wanted.id)
+    assert left_over(uploads, "ann") == []
+    uploads.put_chunk("ann", trees.digest(b"2"), b"2")
+    assert uploads.take("ann", wanted) == (wanted.id, [])
+    assert (uploads.tree("ann", wanted.id) / "b").read_bytes() == b"2"
+    assert uploads.take("ann", wanted) == (wanted.id, [])
 
 
 def test_what_a_crash_left_half_written_is_removed(uploads: Uploads, tmp_path: Path) -> None:

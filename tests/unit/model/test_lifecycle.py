@@ -108,6 +108,17 @@ def test_wall_time_counts_from_when_this_attempt_ran() -> None:
     assert ended.to is JobState.TIMEOUT
 
 
+def test_an_attempt_that_had_less_of_the_day_left_than_its_wall_time_ends_with_that_and_says_so() -> None:
+    short = Placement(cluster="local", tasks=(), wall_time_seconds=120)
+    job, report = a_job(JobState.RUNNING, placement=short), a_report(RUNNING, RUNNING, RUNNING)
+    assert advance(job, report, NOW + timedelta(seconds=119)) is None
+    over = sure(advance(job, report, NOW + timedelta(seconds=120)))
+    assert (over.to, over.stop) == (JobState.KILLING, StopReason.WALL_TIME)
+    assert over.error == "ran out of the day's minutes: when it started, 00:02:00 of its wall_time 00:10:00 were left"
+    again = lifecycle.apply(job, Move(to=JobState.QUEUE, at=NOW, why="its node was lost"))
+    assert again.wall_time_seconds == 600
+
+
 def test_a_job_that_ended_at_its_wall_time_keeps_its_own_end() -> None:
     late = NOW + timedelta(hours=1)
     assert (

@@ -27,6 +27,7 @@ class Answer:
     body: bytes = b"{}"
     media: str = "application/json"
     cut: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Respond = Callable[[Asked], Answer | None]  # None: hang up without a word
@@ -58,6 +59,8 @@ def web(respond: Respond) -> Iterator[Web]:
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.media)
             self.send_header("Transfer-Encoding", "chunked")
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             if answer.body:
                 self.wfile.write(f"{len(answer.body):x}\r\n".encode() + answer.body + b"\r\n")

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from urllib.parse import quote, unquote
 
-from urllib3 import HTTPHeaderDict
-from urllib3.exceptions import ProtocolError
-
 from paddlecloud.model import wire
-from paddlecloud.model.errors import PaddleCloudError, UnreachableError
+from paddlecloud.model.errors import ConflictError, PaddleCloudError, UnreachableError
+from paddlecloud.model.transfers import PackRequest
 from paddlecloud.model.tree import Manifest
+from paddlecloud.sdk.connections import BrokenError
 from paddlecloud.server.transfers import OpenFile, Transfers
 
 
@@ -35,25 +34,25 @@ class Counted:
 class DirectAnswer:
     def __init__(self, status: int, data: bytes, headers: Mapping[str, str], breaks_after: int | None = None) -> None:
         self.status = status
-        self.headers = HTTPHeaderDict(headers)
+        self.headers = headers
         self.data = data
         self._breaks_after = breaks_after
 
-    def stream(self, amt: int | None = 2**16) -> Iterator[bytes]:
-        for at in range(0, len(self.data), amt or 2**16):
+    def stream(self, size: int = 2**16) -> Iterator[bytes]:
+        for at in range(0, len(self.data), size):
             if self._breaks_after is not None and at >= self._breaks_after:
-                raise ProtocolError("connection broken")
-            yield self.data[at : at + (amt or 2**16)]
+                raise BrokenError(ConnectionResetError("connection broken"))
+            yield self.data[at : at + size]
 
     def close(self) -> None:
         pass
 
-    def release_conn(self) -> None:
-        pass
-
 
 class DirectHttp:
-    """Serves one user. `breaks` is asked before each call, as (method, path), and may raise or cut the answer."""
+    """Serves one user. `breaks` is asked before each call, as (method, path), and may raise or cut the answer.
+
+    `date` is what its clock shows: long after all files were written.
+    """
 
     def __init__(self, transfers: Transfers, user: str = "ann") -> None:
         self._transfers = transfers
@@ -62,6 +61,7 @@ class DirectHttp:
         self.calls: list[str] = []
         self.breaks: Callable[[str, str], int | None] = lambda method, path: None
         self.digests = True
+        self.date = "Thu, 01 Jan 2099 00:00:00 GMT"
 
     def request(
         self,
@@ -90,22 +90,35 @@ class DirectHttp:
             asked = dict(query or {})
             cursor = asked.get("cursor")
             prefix, limit = str(asked.get("prefix") or ""), int(asked.get("limit") or 100)
-            return _json(self._transfers.list(found[1], prefix, None if cursor is None else str(cursor), limit))
+            page = self._transfers.list(found[1], prefix, None if cursor is None else str(cursor), limit)
+            return DirectAnswer(200, wire.encode(page), {"date": self.date})
+        if found := re.fullmatch(r"/v1/jobs/([^/]*)/pack", path):
+            asked_for = wire.decode(PackRequest, body).paths
+            return DirectAnswer(200, b"".join(self._transfers.pack(found[1], asked_for)), {})
         if found := re.fullmatch(r"/v1/jobs/([^/]*)/files/(.*)", path, re.DOTALL):
             return self._file(self._transfers.open(found[1], found[2]), headers or {}, breaks_after)
         raise PaddleCloudError(f"no such call: {method} {path}")
 
     def _file(self, opened: OpenFile, asked: Mapping[str, str], breaks_after: int | None) -> DirectAnswer:
         with opened.file:
+            if asked.get("If-Match", opened.etag) != opened.etag:
+                raise ConflictError("the file has changed since")
             headers = {"etag": opened.etag}
+            start, end = 0, opened.entry.size
+            if "Range" in asked and asked.get("If-Range", opened.etag) == opened.etag:
+                first, _, last = asked["Range"].removeprefix("bytes=").partition("-")
+                start, end = int(first), int(last or end - 1) + 1
+                headers["content-range"] = f"bytes {start}-{end - 1}/{opened.entry.size}"
+            content = b"".join(opened.pieces(start, end))
             if self.digests and "Want-Repr-Digest" in asked:
-                digest = hashlib.sha256(b"".join(opened.pieces())).digest()
-                headers["repr-digest"] = f"sha-256=:{base64.b64encode(digest).decode()}:"
-            start = 0
-            if asked.get("If-Range") == opened.etag:
-                start = int(asked["Range"].removeprefix("bytes=").removesuffix("-"))
-            content = b"".join(opened.pieces(start))
-        return DirectAnswer(206 if start else 200, content, headers, breaks_after)
+                headers["repr-digest"] = _digest(b"".join(opened.pieces()))
+            if self.digests and "Want-Content-Digest" in asked:
+                headers["content-digest"] = _digest(content)
+        return DirectAnswer(206 if "content-range" in headers else 200, content, headers, breaks_after)
+
+
+def _digest(content: bytes) -> str:
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(content).digest()).decode()}:"
 
 
 def unreachable_after(calls: int, what: str) -> Callable[[str, str], int | None]:

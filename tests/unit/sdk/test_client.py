@@ -250,8 +250,10 @@ def test_another_users_job_is_not_there(client: Client, server: Running) -> None
 def test_an_admin_looks_after_users_keys_and_quotas(server: Running) -> None:
     with client_of(server, server.root) as root:
         made = root.accounts.add_user("dora@example.com", Role.USER, "correct horse")
-        root.accounts.change_user(made.name, quota=Quota(running_jobs=2))
-        assert root.quota(made.name).quota.running_jobs == 2
+        root.accounts.change_user(made.name, quota=Quota(running_jobs=2), quotas={"local": Quota(instances=3)})
+        use = root.quota(made.name)
+        assert (use.overall.quota, use.clusters["local"].quota) == (Quota(running_jobs=2), Quota(instances=3))
+        assert root.accounts.change_user(made.name, quotas={"local": None}).quotas == {}
         assert made.name in [user.name for user in root.accounts.users()]
         key = root.accounts.create_key(made.name)
         with Client(Profile(server=server.url, ak=key.key.ak, sk=key.sk)) as dora:

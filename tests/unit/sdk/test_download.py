@@ -13,10 +13,12 @@ from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError, UnreachableError
-from paddlecloud.model.tree import Kind
-from paddlecloud.model.views import FileEntry, FilePage
-from paddlecloud.sdk.download import _writing, download, unused
+from paddlecloud.model.transfers import FileEntry, FilePage
+from paddlecloud.model.tree import Kind, pack
+from paddlecloud.sdk.download import download, unused
+from paddlecloud.sdk.target import Target
 from paddlecloud.server.transfers import TransferLimits, Transfers
+from tests.trees import digest
 from tests.unit.sdk.direct import Counted, DirectAnswer, DirectHttp, unreachable_after
 
 JOB = paths.job_id(bytes(16))
@@ -80,7 +82,7 @@ def test_an_existing_folder_is_refused_before_anything_is_fetched(http: DirectHt
 def test_only_a_full_disk_asks_for_room(http: DirectHttp) -> None:
     with pytest.raises(PaddleCloudError, match="no such file or directory; name a folder that you can write to"):
         download(http, JOB, "", Path("/proc/x"))
-    with pytest.raises(PaddleCloudError, match="no space left on device; make room"), _writing(Path("x")):
+    with pytest.raises(PaddleCloudError, match="no space left on device; make room"), Target(Path("x"), JOB).writing():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -122,7 +124,7 @@ def test_a_download_that_was_broken_off_is_resumed(http: DirectHttp, results: Pa
 
 
 def test_a_file_that_changed_between_two_runs_is_fetched_anew(http: DirectHttp, results: Path, tmp_path: Path) -> None:
-    http.breaks = unreachable_after(3, f"GET /v1/jobs/{JOB}/files/")
+    http.breaks = unreachable_after(0, f"GET /v1/jobs/{JOB}/files/")
     with pytest.raises(UnreachableError):
         download(http, JOB, "", tmp_path / "output")
     for path in (results / "log/trainer-0.log", results / "rank-0/model"):
@@ -182,6 +184,9 @@ class Hostile(DirectHttp):
     def request(self, method: str, path: str, **others: object) -> DirectAnswer:
         if path.endswith("/files"):
             return DirectAnswer(200, wire.encode(FilePage(items=self.listed)), {})
+        if path.endswith("/pack"):
+            files = [entry for entry in self.listed if entry.kind is Kind.FILE]
+            return DirectAnswer(200, pack((digest(b"hello\n"), b"hello\n") for _ in files), {})
         return super().request(method, f"/v1/jobs/{JOB}/files/log/trainer-0.log", **others)  # type: ignore[arg-type]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from paddlecloud.model.errors import (
     ConflictError,
     PaddleCloudError,
     QuotaError,
+    RateError,
     UnauthenticatedError,
     UnreachableError,
 )
@@ -106,6 +109,29 @@ def test_a_call_that_was_signed_while_the_server_was_starting_is_signed_and_sent
     with web(lambda asked: next(answers)) as there:
         Http(there.profile).request("POST", "/v1/keys")
         assert len({asked.headers["X-PC-Nonce"] for asked in there.asked}) == 2
+
+
+def too_often(after: str) -> Answer:
+    return replace(problem(429, "rate", "2 jobs a minute are allowed"), headers={"Retry-After": after})
+
+
+def test_what_was_asked_too_often_is_asked_again_when_its_turn_has_come(caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([too_often("1"), too_often("0"), Answer()])
+    with web(lambda asked: next(answers)) as there:
+        began = time.monotonic()
+        Http(there.profile).request("POST", "/v1/jobs", body=b"{}")
+        assert time.monotonic() - began >= 1.0
+        assert len({asked.headers["X-PC-Nonce"] for asked in there.asked}) == 3
+    assert caplog.messages == ["2 jobs a minute are allowed; waiting"] * 2
+
+
+@pytest.mark.parametrize("after", ["61", "-1", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_turn_that_is_far_away_or_never_told_is_not_waited_for(after: str) -> None:
+    with web(lambda asked: too_often(after)) as there:
+        with pytest.raises(RateError) as caught:
+            Http(there.profile).request("GET", "/v1/jobs")
+        assert len(there.asked) == 1
+    assert caught.value.retry_after_seconds == (61 if after == "61" else None)
 
 
 def test_a_token_is_sent_as_it_is() -> None:

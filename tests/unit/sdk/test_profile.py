@@ -138,6 +138,9 @@ def test_a_line_that_means_nothing_is_named(tmp_path: Path) -> None:
         ("h", "443", "https://h"),
         ("h", "8642", "http://h:8642"),
         ("https://h:1/", "80", "https://h:1"),
+        ("https://h", "80", "https://h"),
+        ("https://h/", "8443", "https://h:8443"),
+        ("http://h", "443", "http://h"),
         ("h", "", "http://h"),
     ],
 )
@@ -167,6 +170,33 @@ def test_a_token_of_a_file_is_never_sent_to_a_server_that_the_file_does_not_name
     own_config(tmp_path, 'server = "http://home:1"\ntoken = "t"\n')
     assert load(around(tmp_path, PADDLECLOUD_SERVER="http://elsewhere:1")).token == ""
     assert load(around(tmp_path, PADDLECLOUD_SERVER="http://home:1")).token == "t"
+
+
+def test_a_ca_is_believed_at_the_server_of_the_same_file_or_where_the_environment_names_it(tmp_path: Path) -> None:
+    own = own_config(tmp_path, 'server = "https://home:1"\nca = "/own.pem"\ntoken = "t"\n')
+    found = load(around(tmp_path))
+    assert (found.ca, found.sources["ca"]) == ("/own.pem", str(own))
+    assert load(around(tmp_path, PADDLECLOUD_SERVER="https://home:1")).ca == "/own.pem"
+    assert load(around(tmp_path, PADDLECLOUD_SERVER="https://elsewhere:1")).ca == ""
+    found = load(around(tmp_path, PADDLECLOUD_CA="/mine.pem"))
+    assert (found.server, found.ca, found.sources["ca"]) == ("https://home:1", "/mine.pem", "the environment")
+    assert profiles.of_server(around(tmp_path), "https://home:1").ca == "/own.pem"
+    assert profiles.of_server(around(tmp_path), "https://new:1").ca == ""
+
+
+def test_client_conf_may_name_the_ca_of_its_server(tmp_path: Path) -> None:
+    client_conf(tmp_path, "[openapi]\nhost = cloud.example.com\nport = 443\nca = /lab.pem\n")
+    found = load(around(tmp_path))
+    assert (found.server, found.ca) == ("https://cloud.example.com", "/lab.pem")
+
+
+def test_the_certificate_that_a_server_of_this_machine_announced_is_known(tmp_path: Path) -> None:
+    data = tmp_path / ".local" / "share" / "paddlecloud"
+    put(data / "server.json", json.dumps({"url": "https://127.0.0.1:8642", "pid": 1, "fingerprint": "ab12"}))
+    put(data / "embedded.json", json.dumps({"user": "me", "ak": "a", "sk": "s"}))
+    assert load(around(tmp_path)).fingerprint == "ab12"
+    own_config(tmp_path, 'server = "https://home:1"\ntoken = "t"\n')
+    assert load(around(tmp_path)).fingerprint == ""
 
 
 def test_a_placeholder_of_seed_001_is_no_user(tmp_path: Path) -> None:
