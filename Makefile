@@ -9,7 +9,7 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-vers
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs bench lock wheel clean
+.PHONY: help demo test engines check format docs bench fuzz soak lock wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +17,11 @@ help: ## what can be made
 demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
-test: $(VENV)/.dev ## every test
+test: $(VENV)/.dev engines ## every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+
+engines: ## install the engines that tests use (PostgreSQL), where root may
+	@sh tools/engines.sh
 
 check: $(VENV)/.dev ## format, lint, types, direction of imports, docs
 	$(BIN)/ruff format --check .
@@ -36,7 +39,13 @@ docs: $(VENV)/.dev ## write the generated pages of docs/ again
 	$(BIN)/python tools/reference.py
 
 bench: $(VENV)/.dev ## measure, and write the tables into docs/benchmarks.md
-	for bench in start jobs upload; do $(BIN)/python bench/$$bench.py --write || exit 1; done
+	for bench in start jobs queued transfer; do $(BIN)/python bench/$$bench.py --write || exit 1; done
+
+fuzz: $(VENV)/.dev ## ten thousand made-up calls with each kind of credential, and as many bent uploads and logs
+	FUZZ_CALLS=10000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/hostile
+
+soak: $(VENV)/.dev ## an hour of jobs of every kind of end: memory and open files must stay flat
+	$(BIN)/python bench/soak.py --write
 
 lock: $(VENV)/.dev ## renew requirements/ from pyproject.toml
 	$(COMPILE) --upgrade --extra server --extra dev --group build --output-file requirements/dev.txt

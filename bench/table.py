@@ -49,21 +49,34 @@ def seconds(action: Callable[[], object]) -> float:
 
 def tell(name: str, rows: Sequence[Row], verdict: str, *, write: bool) -> None:
     """Print the table with its ratio, and keep it in the page between its markers if asked."""
-    text = "\n".join([_table(rows), "", verdict, "", _circumstances(name)])
+    head = ("what", "median", "spread", "repeats")
+    text = "\n".join([grid(head, [row.cells() for row in rows]), "", verdict])
     print(text)
     if write:
-        _keep(name, text)
+        keep(name, text)
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown writes it."""
+    lines = [head, ["---" for _ in head], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def keep(name: str, text: str) -> None:
+    """Put a text, with the circumstances that it holds in, into the page between its markers."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page = PAGE.read_text(encoding="utf-8")
+    before, found, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise SystemExit(f"{PAGE} has no place for {name}: it needs the lines {begin} and {end}")
+    kept = f"{begin}\n{text}\n\n{_circumstances(name)}\n{end}"
+    PAGE.write_text(f"{before}{kept}{after}", encoding="utf-8")
 
 
 def _figure(value: float) -> str:
     """Three figures that mean something, never in powers of ten."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _table(rows: Sequence[Row]) -> str:
-    head = ("what", "median", "spread", "repeats")
-    lines = [head, tuple("---" for _ in head), *(row.cells() for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _circumstances(name: str) -> str:
@@ -80,13 +93,3 @@ def _cpu_model() -> str:
         return platform.machine()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
-
-
-def _keep(name: str, text: str) -> None:
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    page = PAGE.read_text(encoding="utf-8")
-    before, found, rest = page.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found or not found_end:
-        raise SystemExit(f"{PAGE} has no place for {name}: it needs the lines {begin} and {end}")
-    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
