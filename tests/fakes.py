@@ -72,11 +72,13 @@ class FakeBackend:
                 self.end(handle, task.name, signal=15)
         self._wake()
 
-    def clean(self, handle: str) -> None:
+    def clean(self, handles: Collection[str]) -> None:
         self._answer()
-        if self.running(handle):
-            raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
-        self.held.pop(handle, None)
+        for handle in handles:
+            if self.running(handle):
+                raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
+        for handle in handles:
+            self.held.pop(handle, None)
 
     def close(self) -> None:
         return

@@ -18,14 +18,21 @@ def test_the_store_of_jobs_alone_applies_moves() -> None:
 
 
 def test_jobs_and_their_history_are_written_where_moves_are_made() -> None:
-    writers = {
+    assert _writers("insert", "update") == {"src/paddlecloud/store/jobs.py"}
+
+
+def test_jobs_and_their_history_are_deleted_in_one_place() -> None:
+    assert _writers("delete") == {"src/paddlecloud/store/retention.py"}
+
+
+def _writers(*verbs: str) -> set[str]:
+    return {
         shown(file)
         for file in python_files("src")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in {"insert", "update", "delete"}
+        and node.func.id in verbs
         and node.args
         and ast.unparse(node.args[0]) in {"job_table", "history_table", "jobs", "history"}
     }
-    assert writers == {"src/paddlecloud/store/jobs.py"}

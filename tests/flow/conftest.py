@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.flow.lab import Lab
+from tests.postgres import Postgres
 
 
 @pytest.fixture
@@ -15,3 +16,14 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made = Lab(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_line(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The line of a config's [server] section that says where the records are; ask for it before the lab."""
+    if request.param == "sqlite":
+        yield ""
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        with postgres.database() as url:
+            yield f'database = "{url}"'

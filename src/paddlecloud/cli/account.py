@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from paddlecloud.cli import ask, shell, show
-from paddlecloud.cli.connect import connect
-from paddlecloud.cli.exits import OTHER
+from paddlecloud.cli.connect import connect, named_server
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
-from paddlecloud.model.errors import ConfigError, InvalidError
+from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import parse_duration
 from paddlecloud.model.user import AccessKey, Scope, Token
 from paddlecloud.sdk import ownconfig
@@ -25,17 +24,13 @@ def login(parser: Parser) -> None:
     parser.add_argument("--user", help="your name there; the password is asked for, or read from stdin")
     parser.add_argument("--token", metavar="TOKEN", help="a token instead of a password; - asks for it, or reads stdin")
     parser.add_argument("--ak", help="an access key instead of a password")
-    parser.add_argument("--sk", help="its secret")
+    parser.add_argument("--sk", help="its secret; left out, it is asked for, or read from stdin")
+    parser.add_argument("--ca", metavar="FILE", help="the certificate of its CA, where the system does not know it")
     parser.set_defaults(run=_login)
 
 
 def logout(parser: Parser) -> None:
     parser.set_defaults(run=_logout)
-
-
-def gen_token(parser: Parser) -> None:
-    parser.add_argument("--email", metavar="EMAIL", help="yours, which is your name here")
-    parser.set_defaults(run=_gen_token)
 
 
 def config(parser: Parser) -> None:
@@ -68,7 +63,6 @@ def key(parser: Parser) -> None:
 VERBS: Mapping[str, Setup] = {
     "login": login,
     "logout": logout,
-    "gen_token": gen_token,
     "config": config,
     "token": token,
     "key": key,
@@ -78,41 +72,31 @@ VERBS: Mapping[str, Setup] = {
 def _login(args: Namespace) -> None:
     around = profiles.surroundings()
     known = profiles.load(around)
-    server = _server_url(args.server) if args.server else known.server
-    if not server:
-        raise InvalidError("--server is missing: say where to log in, such as http://host:8642", field="server")
+    there = named_server(around, args.server or known.server, args.ca)
     from paddlecloud.sdk.client import Client
 
     lasts = ""
-    profile = _credentials(args, replace(Profile(), server=server))
+    profile = _credentials(args, there)
     with Client(profile) as client:
         if profile.password:
             made = client.accounts.login(profile.user, profile.password)
-            profile = Profile(server=server, user=profile.user, token=made.secret)
+            profile = replace(there, user=profile.user, token=made.secret)
             lasts = f" until {show.local_time(made.token.expires_at)}" if made.token.expires_at else ""
     with Client(profile) as client:
         me = client.accounts.me()
-    kept = {"server": server, "user": me.name, "ak": profile.ak, "sk": profile.sk, "token": profile.token}
+    kept = {"server": there.server, "ca": there.ca, "user": me.name}
+    kept |= {"ak": profile.ak, "sk": profile.sk, "token": profile.token}
     profiles.save(around, kept)
-    shell.talk(f"logged in to {server} as {me.name} ({me.role}){lasts}; kept in {around.config_file}")
-
-
-def _server_url(text: str) -> str:
-    try:
-        return profiles.server_url(text, "--server")
-    except ConfigError:
-        raise InvalidError(
-            f"--server: {text!r} is not the address of a server: write http://host:port", field="server"
-        ) from None
+    shell.talk(f"logged in to {there.server} as {me.name} ({me.role}){lasts}; kept in {around.config_file}")
 
 
 def _credentials(args: Namespace, profile: Profile) -> Profile:
     if args.token:
         return replace(profile, token=ask.password("token: ") if args.token == "-" else args.token)
-    if bool(args.ak) != bool(args.sk):
-        raise InvalidError("--ak and --sk go together: give both", field="ak")
+    if args.sk and not args.ak:
+        raise InvalidError("--sk goes with --ak: give both", field="ak")
     if args.ak:
-        return replace(profile, ak=args.ak, sk=args.sk)
+        return replace(profile, ak=args.ak, sk=args.sk or ask.password(f"sk of {args.ak}: "))
     name = args.user or ask.name("user: ")
     return replace(profile, user=name, password=ask.password(f"password of {name}: "))
 
@@ -128,24 +112,6 @@ def _logout(_: Namespace) -> None:
     profile = profiles.load(around)
     if not profile.embedded:
         shell.talk(f"commands still go to {profile.server} ({profile.sources['server']})")
-
-
-def _gen_token(args: Namespace) -> int:
-    """Seed 002's first command, which had the key sent by mail."""
-    around = profiles.surroundings()
-    profile = profiles.load(around)
-    if profile.embedded:
-        shell.talk(
-            "no server is configured, and the embedded one of this machine needs no access key: just submit a job"
-        )
-        return OTHER
-    shell.talk(
-        f"{profile.server} sends no mail yet. Ask its operator to type\n"
-        f"  paddlecloud key create --user {args.email or 'NAME'}\n"
-        f"and put the ak and sk into section [main] of {around.client_conf}, or type\n"
-        f"  paddlecloud login --server {profile.server} --ak AK --sk SK"
-    )
-    return OTHER
 
 
 def _config(args: Namespace) -> None:

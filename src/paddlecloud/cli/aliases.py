@@ -9,11 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddlecloud.cli import explain, files, shell, show
+from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.parser import Parser, Setup
-from paddlecloud.cli.submit import follow_states, send, talk_next
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
@@ -97,12 +96,14 @@ def query_lines(detail: JobDetail, now: datetime) -> list[str]:
         "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else "",
         "start_cmd": trainer.command,
         "start_time": show.local_time(job.started_at),
-        "wall_time": "" if spec.wall_time_seconds is None else format_duration(spec.wall_time_seconds),
+        "wall_time": "" if job.wall_time_seconds is None else format_duration(job.wall_time_seconds),
     }
     return [f"{name}: {value}".rstrip().replace("\n", "\\n") for name, value in values.items()]
 
 
 def _submit_job(args: Namespace) -> int:
+    # Imported here, as is what only some verbs need: a question about a job is to be answered soon.
+    from paddlecloud.cli.submit import follow_states, send, talk_next
     from paddlecloud.sdk import profile as profiles
 
     check(args, profiles.load())
@@ -182,17 +183,21 @@ def _kill_job(args: Namespace) -> None:
 
 
 def _get_files(args: Namespace) -> None:
+    from paddlecloud.cli import files
+
     with connect() as client:
         job = client.get(args.job_id).job
         prefix = args.prefix or paths.output_prefix(job.id)
         if not args.download:
             for line in files.seed_lines(job, client.files(job.id, prefix), prefix):
                 print(line)
+            files.tell_removed(client, job.id)
             return
         _download(client, job.id, Path(args.download_dir), prefix)
 
 
 def _download(client: Client, job: str, folder: Path, prefix: str) -> None:
+    from paddlecloud.cli import files
     from paddlecloud.sdk.download import unused
 
     try:

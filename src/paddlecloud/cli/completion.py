@@ -74,20 +74,20 @@ def _completion(args: Namespace) -> None:
 
 def _known_jobs(_: Namespace) -> None:
     """Ids and names of the newest jobs, or nothing: who presses TAB wants neither a wait nor a sentence."""
-    import urllib3
-
     from paddlecloud.model.errors import PaddleCloudError
     from paddlecloud.sdk import profile as profiles
+    from paddlecloud.sdk import trust
     from paddlecloud.sdk.client import Client
+    from paddlecloud.sdk.connections import BrokenError
 
     try:
         profile = profiles.load()
         if not profile.server or not profile.identified:
             return
-        urllib3.request("GET", f"{profile.server}/readyz", timeout=_ANSWER_SECONDS, retries=False)
+        trust.connections(profile).request("GET", "/readyz", seconds=_ANSWER_SECONDS).close()
         with Client(profile) as client:
             jobs = client.list(limit=_JOBS)
-    except (PaddleCloudError, urllib3.exceptions.HTTPError, OSError):
+    except (PaddleCloudError, BrokenError, OSError):
         return
     offered = dict.fromkeys([*(job.spec.name for job in jobs), *(job.id for job in jobs)])
     print("\n".join(name for name in offered if _SAFE.fullmatch(name)))

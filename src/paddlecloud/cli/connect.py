@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddlecloud.model.errors import UnauthenticatedError
+from paddlecloud.model.errors import ConfigError, InvalidError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from paddlecloud.sdk.client import Client
+    from paddlecloud.sdk.profile import Profile, Surroundings
 
 
 def connect() -> Client:
@@ -28,3 +31,19 @@ def connect() -> Client:
             "or set PADDLECLOUD_TOKEN"
         )
     return Client(profile)
+
+
+def named_server(around: Surroundings, address: str, ca: str | None) -> Profile:
+    """A profile without an identity, of a server that was named by --server or is configured."""
+    from paddlecloud.sdk import profile as profiles
+
+    if not address:
+        raise InvalidError("--server is missing: say which one is meant, such as http://host:8642", field="server")
+    try:
+        url = profiles.server_url(address, "--server")
+    except ConfigError:
+        raise InvalidError(
+            f"--server: {address!r} is not the address of a server: write http://host:port", field="server"
+        ) from None
+    there = profiles.of_server(around, url)
+    return replace(there, ca=str(Path(ca).absolute()), sources={"ca": "--ca"}) if ca else there

@@ -43,7 +43,6 @@ def ran(job: Job, now: datetime) -> str:
 def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
     job, spec = detail.job, detail.job.spec
     trainer = next((role for role in spec.roles if role.name != PSERVER), spec.roles[0])
-    limit = spec.wall_time_seconds
     return [
         ("job", job.id),
         ("name", spec.name),
@@ -61,8 +60,17 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("started", show.local_time(job.started_at)),
         ("finished", show.local_time(job.finished_at)),
         ("ran", ran(job, now)),
-        ("limit", format_duration(limit) if limit is not None else ""),
+        ("limit", _limit(job)),
+        *((removed.kind.value, removed.words) for removed in detail.removed),
     ]
+
+
+def _limit(job: Job) -> str:
+    limit, asked = job.wall_time_seconds, job.spec.wall_time_seconds
+    if limit is None or asked is None:
+        return ""
+    less = f" (all that was left of the day's minutes; {format_duration(asked)} was asked for)"
+    return format_duration(limit) + (less if limit < asked else "")
 
 
 def _shares(job: Job) -> str:

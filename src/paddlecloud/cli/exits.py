@@ -9,6 +9,7 @@ from paddlecloud.model.errors import (
     InvalidError,
     NotFoundError,
     PaddleCloudError,
+    RateError,
     UnauthenticatedError,
     UnreachableError,
 )
@@ -31,6 +32,7 @@ _OF_ERRORS = (
     (InvalidError, USAGE),
     (UnauthenticatedError, NOT_ALLOWED),
     (ForbiddenError, NOT_ALLOWED),
+    (RateError, NOT_ALLOWED),
     (UnreachableError, UNREACHABLE),
     (NotFoundError, NOT_FOUND),
 )

@@ -133,7 +133,9 @@ def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:
         return _typed({"clusters": "what there is to ask for"})
     whose = f" -w {failed.name}" if failed is not None else ""
     typed = {f"logs {job.id}{whose}": "its whole log", f"cp {job.id} DIR": "what it left behind"}
-    if job.state is JobState.TIMEOUT:
+    if job.state is JobState.TIMEOUT and job.wall_time_seconds != job.spec.wall_time_seconds:
+        typed["quota"] = "how many minutes of a day you have, and when there are more"
+    elif job.state is JobState.TIMEOUT:
         typed["submit … --time-limit TIME"] = "with more time (--wall_time)"
     if failed is not None and failed.reason.startswith("out of memory"):
         typed["submit … --memory SIZE"] = "with more memory for each task (4Gi)"

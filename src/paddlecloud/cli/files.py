@@ -19,7 +19,7 @@ from paddlecloud.model.units import format_size
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job
-    from paddlecloud.model.views import FileEntry
+    from paddlecloud.model.transfers import FileEntry
     from paddlecloud.sdk.client import Client
 
 
@@ -35,7 +35,9 @@ VERBS: Mapping[str, Setup] = {"cp": cp}
 def list_files(source: str, output: str) -> None:
     ref, _, prefix = source.partition(":")
     with connect() as client:
-        found = [entry for entry in client.files(ref, prefix) if entry.kind is not Kind.FOLDER]
+        job = client.resolve(ref)
+        found = [entry for entry in client.files(job, prefix) if entry.kind is not Kind.FOLDER]
+        tell_removed(client, job)
     columns: list[Column[FileEntry]] = [
         Column("SIZE", lambda entry: format_size(entry.size)),
         Column("TIME", lambda entry: show.local_time(entry.modified_at), drop=1),
@@ -54,6 +56,12 @@ def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[
             yield f"{entry.path}\t{entry.size}\t{show.utc_time(entry.modified_at)}"
 
 
+def tell_removed(client: Client, job: str) -> None:
+    """Say what of a job's results is not among what is listed or brought, since the server has let it go."""
+    for removed in client.get(job).removed:
+        shell.talk(removed.sentence(job))
+
+
 def download(client: Client, job: str, folder: Path, *, prefix: str = "") -> None:
     """Bring results into a folder, with a progress bar, and say where they are."""
     source = f"{job}:{prefix}" if prefix else job
@@ -61,6 +69,7 @@ def download(client: Client, job: str, folder: Path, *, prefix: str = "") -> Non
         brought = client.download(job, folder, prefix=prefix, progress=bar)
     for link in brought.skipped:
         shell.talk(f"left out the link {link}, which leads out of the results")
+    tell_removed(client, job)
     if not brought.files:
         shell.talk("there are no files to bring")
         return

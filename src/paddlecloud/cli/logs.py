@@ -84,7 +84,7 @@ def _logs(args: Namespace) -> None:
         job, tasks = detail.job, detail.log_tasks
         if args.worker and tasks and args.worker not in tasks:
             raise NotFoundError(f"{job.id} has no task {args.worker!r}; it has {', '.join(tasks)}")
-        if not tasks and not args.follow:
+        if not tasks and not args.follow and not detail.removed:
             shell.talk(f"{job.id} has no log yet: {explain.state_line(detail, shell.now())}")
             return
         pieces = client.logs(job.id, follow=args.follow, task=args.worker, tail=args.tail, since=since)

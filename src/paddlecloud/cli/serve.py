@@ -26,12 +26,13 @@ from paddlecloud.cli import shell, show
 from paddlecloud.cli.exits import UNREACHABLE
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.model.errors import ConfigError, PaddleCloudError, UnreachableError
+from paddlecloud.model.finding import Finding
 from paddlecloud.model.state import HELD
 from paddlecloud.sdk import profile as profiles
-from paddlecloud.sdk.profile import Surroundings
+from paddlecloud.sdk.profile import Profile, Surroundings
 
 INSTALL = "pip install 'paddlecloud[server]'"
-_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "cryptography")
+_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "cryptography", "prometheus_client")
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
@@ -71,6 +72,7 @@ class Running:
     pid: int
     url: str
     started_at: datetime
+    fingerprint: str  # of its certificate; "" where it has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ class Configured:
 
 def ensure_server(around: Surroundings) -> Running:
     """The embedded server of this user, started if it does not run; its access key goes into our own config."""
-    running = _answering(around.data_folder)
+    running = answering(around.data_folder)
     if running is None:
         if not can_serve():
             raise ConfigError(
@@ -107,7 +109,7 @@ def ensure_server(around: Surroundings) -> Running:
                 f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
             )
         with _start_lock(around.data_folder):
-            running = _answering(around.data_folder) or _start(around)
+            running = answering(around.data_folder) or _start(around)
     profiles.save_embedded(around)
     return running
 
@@ -119,11 +121,11 @@ def can_serve() -> bool:
 
 def settings_text(file: Path | None) -> str:
     """The effective settings of a server on this machine, as its config file would say them."""
-    _require_server_parts()
+    require_server_parts()
     from paddlecloud.server import config
 
     settings = config.load(file)
-    running = _answering(settings.server.data) if file is None else None
+    running = answering(settings.server.data) if file is None else None
     if running is not None:
         shell.talk(
             f"the server that runs (pid {running.pid}) may have been started with another file, which is not known "
@@ -132,17 +134,26 @@ def settings_text(file: Path | None) -> str:
     return config.render(settings)
 
 
+def checkup(file: Path | None, *, embedded: bool) -> list[Finding]:
+    """What there is to say of a server on this machine, from its settings and its data folder alone."""
+    require_server_parts()
+    from paddlecloud.server import checkup, config
+
+    settings = config.load(file, embedded=embedded)
+    return checkup.examine(settings, shell.now(), healthy=answering(settings.server.data) is not None)
+
+
 def _serve(args: Namespace) -> None:
-    _require_server_parts()
+    require_server_parts()
     from paddlecloud.server import app, config
 
     app.serve(config.load(Path(args.config) if args.config else None, embedded=args.embedded))
 
 
 def _up(_: Namespace) -> None:
-    _require_server_parts()
+    require_server_parts()
     around = profiles.surroundings()
-    running = _answering(around.data_folder)
+    running = answering(around.data_folder)
     if running is not None:
         shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
     running = ensure_server(around)
@@ -194,7 +205,7 @@ def _left_running(held: int | None) -> str:
 def _held_jobs(around: Surroundings) -> int | None:
     from paddlecloud.sdk.client import Client
 
-    if _answering(around.data_folder) is None:
+    if answering(around.data_folder) is None:
         return None
     try:
         with Client(profiles.load_embedded(around)) as client:
@@ -205,7 +216,7 @@ def _held_jobs(around: Surroundings) -> int | None:
 
 def _status(args: Namespace) -> int:
     around = profiles.surroundings()
-    running = _answering(around.data_folder)
+    running = answering(around.data_folder)
     uptime = int((shell.now() - running.started_at).total_seconds()) if running else 0
     found = Status(
         running=running is not None,
@@ -225,7 +236,7 @@ def _configured(around: Surroundings) -> Configured | None:
     profile = profiles.load(around)
     if profile.embedded:
         return None
-    return Configured(url=profile.server, source=profile.sources["server"], answers=_ready(profile.server))
+    return Configured(url=profile.server, source=profile.sources["server"], answers=_ready(profile))
 
 
 def _status_text(found: Status) -> str:
@@ -257,29 +268,34 @@ def _jobs_by_state(around: Surroundings) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _require_server_parts() -> None:
+def require_server_parts() -> None:
     if not can_serve():
         raise ConfigError(f"the parts that run a server are not installed on this machine: {INSTALL}")
 
 
-def _answering(folder: Path) -> Running | None:
+def answering(folder: Path) -> Running | None:
     """The server of this data folder, if it is ready to be asked."""
     try:
         plain = json.loads((folder / "server.json").read_bytes())
         running = Running(
-            pid=int(plain["pid"]), url=str(plain["url"]), started_at=datetime.fromisoformat(plain["started_at"])
+            pid=int(plain["pid"]),
+            url=str(plain["url"]),
+            started_at=datetime.fromisoformat(plain["started_at"]),
+            fingerprint=str(plain.get("fingerprint", "")),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return running if _alive(running.pid) and _ready(running.url) else None
+    there = Profile(server=running.url, fingerprint=running.fingerprint)
+    return running if _alive(running.pid) and _ready(there) else None
 
 
-def _ready(url: str) -> bool:
-    import urllib3
+def _ready(there: Profile) -> bool:
+    from paddlecloud.sdk import trust
+    from paddlecloud.sdk.connections import BrokenError
 
     try:
-        return urllib3.request("GET", f"{url}/readyz", timeout=5.0, retries=False).status == 200
-    except urllib3.exceptions.HTTPError:
+        return trust.connections(there).request("GET", "/readyz", seconds=5.0).read().status == 200
+    except BrokenError:
         return False
 
 
@@ -310,7 +326,7 @@ def _start(around: Surroundings) -> Running:
             start_new_session=True,
         )
     while time.monotonic() - began < _START_SECONDS:
-        running = _answering(folder)
+        running = answering(folder)
         if running is not None:
             shell.talk(f"started the embedded server at {running.url} (paddlecloud down stops it)")
             return running
@@ -324,7 +340,7 @@ def _start(around: Surroundings) -> Running:
 
 def _new_lines(log: Path, size: int) -> str:
     with open(log, encoding="utf-8", errors="replace") as stream:
-        stream.seek(size)
+        stream.seek(size if size <= log.stat().st_size else 0)  # the server may have begun a new file
         lines = stream.read().splitlines()
     return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or f"  {log} says nothing"
 

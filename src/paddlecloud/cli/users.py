@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import shell, show
@@ -13,10 +15,12 @@ from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import format_duration, parse_duration
-from paddlecloud.model.user import Quota, Role, User
+from paddlecloud.model.user import NO_LIMITS, Account, Quota, Role
 
 if TYPE_CHECKING:
-    from paddlecloud.model.views import QuotaUse
+    from paddlecloud.model.accounts import QuotaUse, Use
+
+_ALL = "all clusters"
 
 
 def quota(parser: Parser) -> None:
@@ -48,16 +52,25 @@ def _quota(args: Namespace) -> None:
 
 
 def _quota_text(use: QuotaUse) -> str:
-    limits = use.quota
-    running = f"{use.running_jobs} of {_limit(limits.running_jobs)}"
-    return show.fields(
-        [
-            ("user", use.user),
-            ("running jobs", running),
-            ("instances of a job", _limit(limits.instances)),
-            ("wall time of a job", _time_limit(limits)),
-        ]
-    )
+    rows = [*use.clusters.items(), (_ALL, use.overall)]
+    return show.table(rows, quota_columns(use.resets_at), width=shell.width(sys.stdout))
+
+
+def quota_columns(resets_at: datetime) -> list[Column[tuple[str, Use]]]:
+    resets = f"(resets at {show.local_time(resets_at)})"
+
+    def minutes(use: Use) -> str:
+        used, most = int(use.minutes_today), use.quota.minutes_a_day
+        return str(used) if most is None else f"{used} of {most} {resets}"
+
+    return [
+        Column("CLUSTER", lambda row: row[0]),
+        Column("RUNNING", lambda row: _of(row[1].running_jobs, row[1].quota.running_jobs)),
+        Column("WAITING", lambda row: _of(row[1].waiting_jobs, row[1].quota.waiting_jobs), drop=1),
+        Column("MINUTES TODAY", lambda row: minutes(row[1])),
+        Column("WALL TIME", lambda row: _time_limit(row[1].quota), drop=2),
+        Column("INSTANCES", lambda row: _limit(row[1].quota.instances), drop=3),
+    ]
 
 
 def _user_add_setup(parser: Parser) -> None:
@@ -89,13 +102,15 @@ def _user_list_setup(parser: Parser) -> None:
 def _user_list(args: Namespace) -> None:
     with connect() as client:
         found = client.accounts.users()
-    columns: list[Column[User]] = [
+    columns: list[Column[Account]] = [
         Column("NAME", lambda one: one.name),
         Column("ROLE", lambda one: one.role.value),
         Column("DISABLED", lambda one: "yes" if one.disabled else "", drop=1),
         Column("RUNNING JOBS", lambda one: _limit(one.quota.running_jobs), drop=3),
-        Column("INSTANCES", lambda one: _limit(one.quota.instances), drop=4),
-        Column("WALL TIME", lambda one: _time_limit(one.quota), drop=4),
+        Column("MINUTES A DAY", lambda one: _limit(one.quota.minutes_a_day), drop=4),
+        Column("INSTANCES", lambda one: _limit(one.quota.instances), drop=5),
+        Column("WALL TIME", lambda one: _time_limit(one.quota), drop=5),
+        Column("OWN LIMITS ON", lambda one: ", ".join(one.quotas), drop=6),
         Column("SINCE", lambda one: show.local_time(one.created_at), drop=2),
     ]
     show.many(found, columns, args.output, lambda one: one.name)
@@ -131,25 +146,51 @@ def _user_passwd(args: Namespace) -> None:
 
 def _user_quota_setup(parser: Parser) -> None:
     parser.add_argument("name")
+    parser.add_argument("--cluster", metavar="NAME", help="on this cluster alone; left out: on all together")
     parser.add_argument("--running-jobs", metavar="N", help="jobs that may run at once; none: no limit")
+    parser.add_argument("--waiting-jobs", metavar="N", help="jobs that may wait; none: no limit")
+    parser.add_argument("--minutes-a-day", metavar="N", help="minutes that jobs may run in a day; none: no limit")
     parser.add_argument("--instances", metavar="N", help="instances of one job; none: no limit")
     parser.add_argument("--wall-time", metavar="TIME", help="longest run of one job; none: no limit")
+    parser.add_argument("--reset", action="store_true", help="no limits of their own any more: as everybody")
     add_output(parser)
     parser.set_defaults(run=_user_quota)
 
 
 def _user_quota(args: Namespace) -> None:
     with connect() as client:
-        now = client.accounts.user(args.name).quota
-        wanted = Quota(
-            running_jobs=_changed(args.running_jobs, now.running_jobs, "running-jobs"),
-            instances=_changed(args.instances, now.instances, "instances"),
-            wall_time_seconds=_changed(args.wall_time, now.wall_time_seconds, "wall-time"),
-        )
-        if wanted != now:
-            client.accounts.change_user(args.name, quota=wanted)
         use = client.quota(args.name)
+        if (wanted := _wanted_quota(args, _place(args.cluster, use))) is not None:
+            if args.cluster is None:
+                client.accounts.change_user(args.name, quota=wanted)
+            else:
+                client.accounts.change_user(args.name, quotas={args.cluster: None if args.reset else wanted})
+            use = client.quota(args.name)
     show.one(use, args.output, use.user, _quota_text)
+
+
+def _place(cluster: str | None, use: QuotaUse) -> Quota:
+    """What counts there now. A cluster that the server has no more may still have a quota to take away."""
+    if cluster is None:
+        return use.overall.quota
+    return use.clusters[cluster].quota if cluster in use.clusters else NO_LIMITS
+
+
+def _wanted_quota(args: Namespace, now: Quota) -> Quota | None:
+    """What was typed, on top of what counts now; None: nothing was."""
+    typed = (args.running_jobs, args.waiting_jobs, args.minutes_a_day, args.instances, args.wall_time)
+    if args.reset:
+        if any(text is not None for text in typed):
+            raise InvalidError("--reset takes the limits away: set some or reset all, not both", field="reset")
+        return NO_LIMITS
+    wanted = Quota(
+        running_jobs=_changed(args.running_jobs, now.running_jobs, "running-jobs"),
+        waiting_jobs=_changed(args.waiting_jobs, now.waiting_jobs, "waiting-jobs"),
+        minutes_a_day=_changed(args.minutes_a_day, now.minutes_a_day, "minutes-a-day"),
+        instances=_changed(args.instances, now.instances, "instances"),
+        wall_time_seconds=_changed(args.wall_time, now.wall_time_seconds, "wall-time"),
+    )
+    return None if wanted == now else wanted
 
 
 def _changed(text: str | None, now: int | None, name: str) -> int | None:
@@ -162,6 +203,10 @@ def _changed(text: str | None, now: int | None, name: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise InvalidError(f"--{name} {text!r} is neither a number nor none", field=name)
     return int(text)
+
+
+def _of(number: int, most: int | None) -> str:
+    return str(number) if most is None else f"{number} of {most}"
 
 
 def _limit(number: int | None) -> str:

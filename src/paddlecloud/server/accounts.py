@@ -1,18 +1,16 @@
 """What may be done with users, their keys, tokens and quotas, and by whom.
 
-Nobody gets more than they came with: a token cannot make a stronger one, nor a key or a password for a user whose
-power it does not have.
+Nobody gets more than they came with: a token cannot make a stronger one nor one that outlasts it, nor a key or a
+password for a user whose power it does not have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from paddlecloud.model import signature
-from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
-from paddlecloud.model.user import AccessKey, Role, Scope, Token, User
-from paddlecloud.model.views import (
+from paddlecloud.model.accounts import (
     KeyRequest,
     LoginRequest,
     NewKey,
@@ -22,8 +20,10 @@ from paddlecloud.model.views import (
     UserChange,
     UserRequest,
 )
+from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
+from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Scope, Token, User
 from paddlecloud.server.auth import Identity
-from paddlecloud.store.jobs import Jobs
+from paddlecloud.server.quotas import QuotaService
 from paddlecloud.store.users import Users
 
 _LOGIN_SECONDS = 30 * 86400
@@ -32,9 +32,9 @@ _PASSWORD_CHARACTERS = 8
 
 
 class Accounts:
-    def __init__(self, *, users: Users, jobs: Jobs, clock: Callable[[], datetime]) -> None:
+    def __init__(self, *, users: Users, quotas: QuotaService, clock: Callable[[], datetime]) -> None:
         self._users = users
-        self._jobs = jobs
+        self._quotas = quotas
         self._clock = clock
 
     def login(self, request: LoginRequest) -> NewToken:
@@ -56,29 +56,34 @@ class Accounts:
         if user.role is not role:
             raise UnauthenticatedError(f"the role of {user.name} has changed: ask again")
 
-    def users(self) -> list[User]:
-        return self._users.list()
+    def users(self) -> list[Account]:
+        return self._users.accounts()
 
-    def get(self, identity: Identity, name: str) -> User:
+    def get(self, identity: Identity, name: str) -> Account:
         self._require_self_or_admin(identity, name)
-        return self._users.get(name)
+        return self._users.account(name)
 
-    def add(self, request: UserRequest) -> User:
+    def add(self, request: UserRequest) -> Account:
         if request.password is not None:
             _check_password(request.password)
-        return self._users.add(request.name, request.role, request.password, self._clock())
+        added = self._users.add(request.name, request.role, request.password, self._clock())
+        return self._users.account(added.name)
 
-    def change(self, identity: Identity, name: str, change: UserChange) -> User:
+    def change(self, identity: Identity, name: str, change: UserChange) -> Account:
         """Change a user. Their password they may change themselves, the rest is for an admin."""
         self._require_self_or_admin(identity, name)
-        more_than_a_password = (change.disabled, change.role, change.quota) != (None, None, None)
+        more_than_a_password = (change.disabled, change.role, change.quota, change.quotas) != (None, None, None, None)
         if more_than_a_password and not identity.admin:
             raise ForbiddenError(f"{identity.user.name} may change only their own password: the rest is for an admin")
         if change.password is not None:
             _require_power_of(identity, self._users.get(name))
             _check_password(change.password)
         return self._users.change(
-            name, role=change.role, quota=change.quota, password=change.password, disabled=change.disabled
+            name,
+            role=change.role,
+            quotas=self._changed_quotas(name, change),
+            password=change.password,
+            disabled=change.disabled,
         )
 
     def keys(self, identity: Identity, user: str | None) -> list[AccessKey]:
@@ -104,8 +109,8 @@ class Accounts:
             raise ForbiddenError(
                 f"a token of scope {identity.scope.value} cannot make one of scope {request.scope.value}"
             )
-        expires_at = None if request.expires_in_seconds is None else self._expiry(request.expires_in_seconds)
-        user, now = identity.user.name, self._clock()
+        asked = None if request.expires_in_seconds is None else self._expiry(request.expires_in_seconds)
+        expires_at, user, now = _outlasted_by(identity, asked), identity.user.name, self._clock()
         token, secret = self._users.add_token(user, request.name, request.scope, expires_at, now)
         return NewToken(token=token, secret=secret)
 
@@ -114,7 +119,14 @@ class Accounts:
 
     def quota(self, identity: Identity, name: str | None) -> QuotaUse:
         user = self.get(identity, name or identity.user.name)
-        return QuotaUse(user=user.name, quota=user.quota, running_jobs=self._jobs.running(user.name))
+        return self._quotas.use(user.name)
+
+    def _changed_quotas(self, name: str, change: UserChange) -> Mapping[str, Quota | None]:
+        overall = {} if change.quota is None else {ALL_CLUSTERS: change.quota}
+        if not change.quotas:
+            return overall
+        self._quotas.check_clusters(change.quotas, self._users.account(name).quotas)
+        return {**overall, **change.quotas}
 
     def _require_self_or_admin(self, identity: Identity, name: str) -> None:
         if name != identity.user.name and not identity.admin:
@@ -124,6 +136,17 @@ class Accounts:
         if not 0 < seconds <= _MOST_SECONDS:
             raise InvalidError(f"expires_in_seconds must be from 1 to {_MOST_SECONDS}", field="expires_in_seconds")
         return self._clock() + timedelta(seconds=seconds)
+
+
+def _outlasted_by(identity: Identity, asked: datetime | None) -> datetime | None:
+    """When a token ends that somebody makes: when they asked for, or with what they came by if they asked for none."""
+    ends = identity.expires_at
+    if ends is not None and asked is not None and asked > ends:
+        raise ForbiddenError(
+            f"a token that expires at {ends:%Y-%m-%dT%H:%M:%SZ} cannot make one that lasts longer: ask for less time, "
+            "or log in again"
+        )
+    return ends if asked is None else asked
 
 
 def _require_power_of(identity: Identity, user: User) -> None:

@@ -4,43 +4,58 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from paddlecloud import __version__
 from paddlecloud.backends.base import Backend
 from paddlecloud.backends.load import Setup, load
+from paddlecloud.files.arriving import ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
+from paddlecloud.model.audit import Action
+from paddlecloud.model.errors import PaddleCloudError, UnreachableError
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.scheduler.round import Folders, Limits, Round
-from paddlecloud.server import problems, submission
+from paddlecloud.server import checkup, logs, mail, problems, submission
 from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.accounts import Accounts
+from paddlecloud.server.audit import HERE, AuditService
 from paddlecloud.server.auth import Authenticator
+from paddlecloud.server.certificate import certificate as read_certificate
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.config import client_config_folder
 from paddlecloud.server.datadir import DataFolder, announced, hold
 from paddlecloud.server.feed import Feed
+from paddlecloud.server.housekeeping import Housekeeping, housekeeping
 from paddlecloud.server.jobs import JobService
-from paddlecloud.server.listening import Server, address, listen, quiet_signals
+from paddlecloud.server.letters import Letters, server_url
+from paddlecloud.server.listening import Server, address, allow_open_files, listen, quiet_signals
+from paddlecloud.server.logins import Logins
 from paddlecloud.server.marks import LOOK_SECONDS, Marks
+from paddlecloud.server.metrics import measure
 from paddlecloud.server.operator import ensure_operator
+from paddlecloud.server.outbox import Outbox
+from paddlecloud.server.policy import policy_line
+from paddlecloud.server.postman import Postman
+from paddlecloud.server.quotas import QuotaService
+from paddlecloud.server.rates import Rates
+from paddlecloud.server.registration import Registrations
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
 from paddlecloud.server.settings import Settings
 from paddlecloud.server.shares import Shares
+from paddlecloud.server.shipping import Shipping
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
+from paddlecloud.server.upkeep import open_records
+from paddlecloud.store.audit import Audit
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
@@ -50,8 +65,6 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 Wake = Callable[[], None]
-_EXPIRE_SECONDS = 3600.0
-_LOGINS_AT_ONCE = 2
 _SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no upload may take: records are written there too
 
 
@@ -61,21 +74,28 @@ def utc_now() -> datetime:
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. ConfigError tells what keeps it from starting."""
-    configure_logging(settings.server.log_level)
+    logs.configure(settings.server, DataFolder(settings.server.data).log)
+    allow_open_files()
+    certificate = read_certificate(settings.server, utc_now)
     with ExitStack() as stack:
         folder = stack.enter_context(hold(settings.server.data))
         listening = stack.enter_context(listen(settings.server, embedded=settings.embedded, again=folder.last_port))
         folder.remember_port(listening.getsockname()[1])
         started_at = utc_now()
         app = create(settings, utc_now)
-        url = address(listening)
+        url = address(listening, encrypted=certificate is not None)
+        if certificate is not None:
+            app.state.services.metrics.certificate(lambda: certificate.pair.not_after)
 
         def announce() -> None:
-            stack.enter_context(announced(folder, url=url, started_at=started_at, version=__version__))
+            said = announced(folder, url=url, started_at=started_at, version=__version__, certificate=certificate)
+            stack.enter_context(said)
             log.info("PaddleCloud %s serves %s from %s", __version__, url, folder.root)
+            for name in settings.clusters if not settings.embedded else ():
+                log.info("%s", policy_line(settings, name))
 
         with quiet_signals():
-            Server(app, on_start=announce).run(sockets=[listening])
+            Server(app, certificate=certificate, on_start=announce).run(sockets=[listening])
     log.info("the server has ended; its jobs run on")
 
 
@@ -88,12 +108,13 @@ def create(
     """A server of this data folder, which the caller holds. Where it is embedded, or there are no users yet, the
     user of this process becomes an admin, whose access key is written into the data folder."""
     folder = DataFolder(settings.server.data)
-    database = Database.open(f"sqlite:///{folder.database}")
+    database = open_records(settings, clock)
     try:
-        users = Users(database, Cipher(folder.key))
+        cipher = Cipher(folder.key)
+        users = Users(database, cipher)
         if settings.embedded or not users.list():
             ensure_operator(users, folder, clock)
-        parts = _assemble(settings, clock, database, users, backends or load_backends)
+        parts = _assemble(settings, clock, database, users, cipher, backends or load_backends)
     except BaseException:
         database.close()
         raise
@@ -108,7 +129,7 @@ def create(
         lifespan=parts.lifespan,
     )
     app.state.services = parts.services
-    app.add_middleware(AccessLog)
+    app.add_middleware(AccessLog, observe=parts.services.metrics.serve)
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -137,19 +158,6 @@ def load_backends(settings: Settings, clock: Clock, wake: Wake) -> dict[str, Bac
     }
 
 
-def configure_logging(level: str) -> None:
-    """Everything that is said goes to stderr, with times in UTC."""
-    lines = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    lines.converter = time.gmtime
-    stderr = logging.StreamHandler(sys.stderr)
-    stderr.setFormatter(lines)
-    root = logging.getLogger()
-    root.handlers[:] = [stderr]
-    root.setLevel(level.upper())
-    for chatty in ("uvicorn.error", "alembic"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
     """What lives as long as the server, and how it begins and ends."""
@@ -159,14 +167,19 @@ class _Parts:
     backends: Mapping[str, Backend]
     marks: Marks
     feed: Feed
+    postman: Postman
+    house: Housekeeping
+    folder: DataFolder
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         self.services.changes.attach()
         self.services.loop.start()
+        self.postman.start()
+        self._record(Action.SERVER_START, f"version {__version__}")
         chores = [
             asyncio.create_task(self.feed.run()),
-            asyncio.create_task(_repeat(self._expire_uploads, _EXPIRE_SECONDS)),
+            asyncio.create_task(_repeat(self.house.run, self.house.every_seconds, first=self.house.first_seconds)),
             asyncio.create_task(_repeat(self._mark_logs, LOOK_SECONDS)),
         ]
         try:
@@ -182,22 +195,31 @@ class _Parts:
             stack.callback(self.database.close)
             for backend in self.backends.values():
                 stack.callback(backend.close)
+            stack.callback(self._record, Action.SERVER_STOP)
             stack.callback(self.services.loop.stop)
+            stack.callback(self.postman.stop)
+            stack.callback(self.house.stop)
 
-    def _expire_uploads(self) -> None:
-        self.services.transfers.expire(self.services.clock())
+    def _record(self, action: Action, detail: str = "") -> None:
+        try:
+            self.services.audit.record(action, HERE, target=str(self.folder.root), detail=detail)
+        except PaddleCloudError as error:
+            # Whoever may read but not record, as on a full disk, is better served than not.
+            log.warning("%s is not on record: %s", action.value, error.message)
 
     def _mark_logs(self) -> None:
         held = [job for job in self.services.records.live() if job.state.held]
         self.marks.look(held, self.services.clock())
 
 
-async def _repeat(chore: Callable[[], None], seconds: float) -> None:
+async def _repeat(chore: Callable[[], None], seconds: float, *, first: float = 0.0) -> None:
+    await asyncio.sleep(first)
     while True:
         try:
             await run_in_threadpool(chore)
-        except Exception:
-            log.exception("a chore failed; it is tried again in %g s", seconds)
+        except Exception as error:
+            known = isinstance(error, UnreachableError)
+            log.error("a chore failed (%s); it is tried again in %g s", error, seconds, exc_info=not known)
         await asyncio.sleep(seconds)
 
 
@@ -206,12 +228,14 @@ def _assemble(
     clock: Clock,
     database: Database,
     users: Users,
+    cipher: Cipher,
     make_backends: Callable[[Settings, Clock, Wake], Mapping[str, Backend]],
 ) -> _Parts:
     folder = DataFolder(settings.server.data)
     jobs = Jobs(database)
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
-    changes = Changes()
+    changes, shares = Changes(), Shares()
+    metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
     def wake() -> None:
@@ -220,11 +244,27 @@ def _assemble(
             loop.wake()
 
     backends = make_backends(settings, clock, wake)
-    clusters = Clusters(settings, backends)
+    audit = AuditService(Audit(database), clock)
+    rates = Rates(
+        logins_a_minute=settings.rates.logins_a_minute,
+        mails_an_hour=settings.rates.mails_an_hour,
+        submits_a_minute=settings.submits_a_minute,
+    )
+    registrations, postman = _registrations(settings, folder, users, rates, audit, clock)
+    quotas = QuotaService(settings=settings, users=users, jobs=jobs, database=database, clock=clock)
+    clusters = Clusters(settings, backends, quotas)
+    house = housekeeping(
+        settings.retention,
+        folder=folder,
+        database=database,
+        uploads=uploads,
+        audit=audit,
+        clock=clock,
+    )
     loop = Loop(
         Round(
             jobs=jobs,
-            quotas=users.quotas,
+            quotas=quotas.quotas,
             clusters=backends,
             default=settings.default_clusters,
             folders=Folders(tree=uploads.tree, results=results.folder),
@@ -232,6 +272,7 @@ def _assemble(
         ),
         clock=clock,
         on_change=changes.ring,
+        observe=metrics.round,
     )
     loops.append(loop)
 
@@ -241,10 +282,11 @@ def _assemble(
 
     transfers = Transfers(uploads, results, TransferLimits(upload_bytes=settings.jobs.upload_limit))
     marks = Marks(folder.marks, transfers)
-    feed = Feed(jobs, changes)
+    feed = Feed(jobs, changes, observe=metrics.move)
+    accounts = Accounts(users=users, quotas=quotas, clock=clock)
     services = Services(
         authenticator=Authenticator(users, clock),
-        accounts=Accounts(users=users, jobs=jobs, clock=clock),
+        accounts=accounts,
         jobs=JobService(
             jobs=jobs,
             clusters=clusters,
@@ -252,19 +294,60 @@ def _assemble(
                 tasks=settings.jobs.tasks_limit,
                 wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
             ),
-            check_tree=uploads.tree,
+            hold_tree=uploads.trees.held,
+            removed=house.remains.removed,
             snapshot=loop.snapshot,
+            rates=rates,
+            audit=audit,
             clock=clock,
             on_change=changed,
         ),
         clusters=clusters,
         transfers=transfers,
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
-        shares=Shares(),
-        logins=CapacityLimiter(_LOGINS_AT_ONCE),
+        shipping=Shipping(jobs=jobs, logs=ArrivingLogs(results, spare_bytes=_SPARE_BYTES), cipher=cipher),
+        shares=shares,
+        logins=Logins(accounts=accounts, users=users, rates=rates, audit=audit, clock=clock),
+        registrations=registrations,
+        audit=audit,
+        retention=house.retention,
+        space=house.space,
         changes=changes,
+        metrics=metrics,
+        doctor=lambda: checkup.examine(settings, clock(), backends=backends, healthy=loop.healthy),
         loop=loop,
         records=jobs,
         clock=clock,
     )
-    return _Parts(services=services, database=database, backends=backends, marks=marks, feed=feed)
+    return _Parts(
+        services=services,
+        database=database,
+        backends=backends,
+        marks=marks,
+        feed=feed,
+        postman=postman,
+        house=house,
+        folder=folder,
+    )
+
+
+def _registrations(
+    settings: Settings, folder: DataFolder, users: Users, rates: Rates, audit: AuditService, clock: Clock
+) -> tuple[Registrations, Postman]:
+    outbox, smtp = Outbox(folder.outbox), mail.configured(settings.mail)
+    registrations = Registrations(
+        settings.accounts,
+        mailed=smtp is not None,
+        outbox=outbox,
+        letters=Letters(
+            sender=settings.mail.sender, url=server_url(settings, folder.last_port or settings.server.port)
+        ),
+        users=users,
+        rates=rates,
+        audit=audit,
+        clock=clock,
+    )
+    postman = Postman(
+        outbox, smtp, write=registrations.write, on_sent=registrations.sent, on_refused=registrations.refused
+    )
+    return registrations, postman

@@ -28,10 +28,14 @@ _IDENTIFYING = {name.lower() for name in ("Authorization", DATE_HEADER, NONCE_HE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who asks, and how much they may do. `body_hash` is what the body must have; None: nothing was said of it."""
+    """Who asks, how much they may do and until when; None: for ever.
+
+    `body_hash` is what the body must have; None: nothing was said of it.
+    """
 
     user: User
     scope: Scope
+    expires_at: datetime | None = None
     body_hash: str | None = None
 
     @property
@@ -69,7 +73,7 @@ class Authenticator:
         scheme, _, rest = authorization.partition(" ")
         if scheme.lower() == "bearer":
             user, token = self._users.token(rest.strip(), self._clock())
-            return Identity(user=user, scope=token.scope)
+            return Identity(user=user, scope=token.scope, expires_at=token.expires_at)
         return self._signed(method, path, query, sent, authorization)
 
     def nonces_remembered(self) -> int:

@@ -18,11 +18,14 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from paddlecloud.model.errors import InvalidError, TooLargeError, UnauthenticatedError
+from paddlecloud.model.job import Job
 from paddlecloud.model.tree import CHUNK_BYTES
 from paddlecloud.model.units import format_size
 from paddlecloud.model.user import Scope
 from paddlecloud.model.wire import nearest
+from paddlecloud.server.audit import Origin
 from paddlecloud.server.auth import Identity
+from paddlecloud.server.config import is_loopback
 from paddlecloud.server.services import Services
 
 JSON_BYTES = 1024 * 1024
@@ -32,11 +35,18 @@ PACK_BYTES = 16 * 1024 * 1024
 _LARGE_BYTES = 64 * 1024
 _PAUSE_SECONDS = 60.0
 _READS = ("GET", "HEAD")
+_READING_POSTS = ("pack_files",)  # what they ask for is too long for an address
+_PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 async def services(request: Request) -> Services:
     found: Services = request.app.state.services
     return found
+
+
+async def origin(request: Request) -> Origin:
+    """Where a request comes from, for limits and the record."""
+    return Origin(address=request.client.host if request.client else "", request_id=request.state.request_id)
 
 
 async def known_parameters(request: Request) -> None:
@@ -60,7 +70,8 @@ async def identify(request: Request, services: Annotated[Services, Depends(servi
         request.headers,
     )
     request.state.user = identity.user.name
-    identity.need(Scope.READ if request.method in _READS else Scope.WRITE)
+    reads = request.method in _READS or request.scope["route"].name in _READING_POSTS
+    identity.need(Scope.READ if reads else Scope.WRITE)
     return identity
 
 
@@ -70,6 +81,26 @@ async def take_turn(
     """Who calls, once it is their turn to use a thread."""
     async with services.shares.turns.take(identity.user.name):
         yield identity
+
+
+async def identify_task(job_id: str, request: Request, services: Annotated[Services, Depends(services)]) -> Job:
+    """The job that one of its own tasks speaks for."""
+    job = await run_in_threadpool(services.shipping.identify, job_id, request.headers.get("authorization", ""))
+    request.state.user = job.user
+    return job
+
+
+async def identify_scraper(request: Request, services: Annotated[Services, Depends(services)]) -> None:
+    """Let in who reads metrics: an admin, or a program on this machine, where that is allowed."""
+    if not (services.metrics.open_here and _is_here(request)):
+        identity = await identify(request, services)
+        identity.need_admin()
+
+
+def _is_here(request: Request) -> bool:
+    """Whether the request comes from this machine itself, not from a proxy on it that passes on what others ask."""
+    passed_on = any(name in request.headers for name in _PROXIED)
+    return request.client is not None and is_loopback(request.client.host) and not passed_on
 
 
 async def identify_admin(identity: Annotated[Identity, Depends(identify)]) -> Identity:
@@ -126,6 +157,17 @@ def _signed(limit: int) -> Callable[[Request, Identity, Services], AsyncIterator
     return read
 
 
+async def _of_task(
+    request: Request,
+    job: Annotated[Job, Depends(identify_task)],
+    services: Annotated[Services, Depends(services)],
+) -> AsyncIterator[bytes]:
+    async with services.shares.bodies.take(job.user, _declared(request, CHUNK_BYTES)):
+        body = await read_body(request, CHUNK_BYTES)
+        async with services.shares.turns.take(job.user):
+            yield body
+
+
 def _declared(request: Request, limit: int) -> int:
     """How much memory the body will take: what is said of it, or all that it may have."""
     declared = request.headers.get("content-length", "")
@@ -151,11 +193,15 @@ def _too_large(size: int, limit: int) -> TooLargeError:
 _ENDS_EARLY: Literal["function"] = "function"
 
 Called = Annotated[Services, Depends(services)]
+FromWhere = Annotated[Origin, Depends(origin)]
 Caller = Annotated[Identity, Depends(take_turn, scope=_ENDS_EARLY)]
 Sender = Annotated[Identity, Depends(identify)]  # of a body, which has its turn when it has come: never take two
 Recheck = Annotated[Callable[[], None], Depends(recheck)]
+OfTask = Annotated[Job, Depends(identify_task)]
 Admin = Annotated[Identity, Depends(identify_admin)]
+Scraper = Annotated[None, Depends(identify_scraper)]
 JsonBody = Annotated[bytes, Depends(_signed(JSON_BYTES), scope=_ENDS_EARLY)]
 ManifestBody = Annotated[bytes, Depends(_signed(MANIFEST_BYTES), scope=_ENDS_EARLY)]
 ChunkBody = Annotated[bytes, Depends(_signed(CHUNK_BYTES), scope=_ENDS_EARLY)]
 PackBody = Annotated[bytes, Depends(_signed(PACK_BYTES), scope=_ENDS_EARLY)]
+LogBody = Annotated[bytes, Depends(_of_task, scope=_ENDS_EARLY)]

@@ -9,17 +9,19 @@ from paddlecloud.model.errors import InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.views import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
-from paddlecloud.server.settings import DEFAULT_CLUSTER, FREE, Settings
+from paddlecloud.server.quotas import QuotaService
+from paddlecloud.server.settings import DEFAULT_CLUSTER, Settings
 from paddlecloud.server.submission import Offer
 
 
 class Clusters:
-    def __init__(self, settings: Settings, backends: Mapping[str, Backend]) -> None:
+    def __init__(self, settings: Settings, backends: Mapping[str, Backend], quotas: QuotaService) -> None:
         self._settings = settings
         self._backends = backends
+        self._quotas = quotas
 
-    def offers(self, name: str) -> list[Offer]:
-        """The clusters that a job naming `name` may go to, in the order to try."""
+    def offers(self, name: str, user: str) -> list[Offer]:
+        """The clusters that a job naming `name` may go to, in the order to try, and what limits its user there."""
         names = self._settings.default_clusters if name == DEFAULT_CLUSTER else (name,)
         for named in names:
             if named not in self._settings.clusters:
@@ -27,10 +29,8 @@ class Clusters:
                 raise InvalidError(
                     f"cluster {named!r} is not configured on this server; it has {known}", field="cluster"
                 )
-        return [
-            Offer(name=named, free_policy=self._settings.policy(named) == FREE, capacity=self._capacity(named))
-            for named in names
-        ]
+        standings = self._quotas.standings(user, names)
+        return [Offer(name=named, capacity=self._capacity(named), standing=standings[named]) for named in names]
 
     def list(self, snapshot: Snapshot) -> list[Cluster]:
         return [

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
-from paddlecloud.server.kinds import WrongError
+from paddlecloud.server.kinds import WrongError, without_password
 from paddlecloud.server.settings import DEFAULT_CLUSTER, SECTIONS, ClusterSettings, ServerSettings, Settings
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ def show(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
     if isinstance(value, str | Path):
-        return _quote(str(value))
+        return _quote(without_password(str(value)))
     return "" if value is None else str(value)
 
 
@@ -152,8 +152,9 @@ def _section(kind: type[T], section: str, plain: object, source: str) -> T:
         try:
             values[name] = metadata["parse"](value)
         except WrongError as wanted:
+            shown = without_password(repr(value))
             raise ConfigError(
-                f"{source}: {full} = {value!r} must be {wanted}. {full}: {metadata['help']}", field=full
+                f"{source}: {full} = {shown} must be {wanted}. {full}: {metadata['help']}", field=full
             ) from None
     return kind(**values)
 
@@ -181,7 +182,13 @@ def _check(settings: Settings, source: str) -> None:
                 + nearest(name, list(settings.clusters)),
                 field="server.default_clusters",
             )
-    if server.certificate is None and not server.insecure and not _is_loopback(server.host):
+    for given, missing in (("certificate", "certificate_key"), ("certificate_key", "certificate")):
+        if getattr(server, given) is not None and getattr(server, missing) is None:
+            raise ConfigError(
+                f"{source}: server.{given} is given without server.{missing}: name both files, or neither",
+                field=f"server.{missing}",
+            )
+    if server.certificate is None and not server.insecure and not is_loopback(server.host):
         raise ConfigError(
             f"{source}: server.host = {server.host!r} is reached from other machines, and nothing would be encrypted: "
             "name server.certificate and server.certificate_key, or set server.insecure = true to allow it",
@@ -189,11 +196,14 @@ def _check(settings: Settings, source: str) -> None:
         )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone, or reaches us from there."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def _lines_of(section: str, values: Any) -> Iterator[Line]:

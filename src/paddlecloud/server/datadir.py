@@ -18,6 +18,7 @@ from pathlib import Path
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.wire import builtins
+from paddlecloud.server.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class DataFolder:
         return self.root / "key"
 
     @property
+    def backups(self) -> Path:
+        return self.root / "backups"
+
+    @property
     def files(self) -> Path:
         return self.root / "files"
 
@@ -49,6 +54,16 @@ class DataFolder:
     @property
     def marks(self) -> Path:
         return self.root / "marks"
+
+    @property
+    def log(self) -> Path:
+        """What an embedded server says."""
+        return self.root / "server.log"
+
+    @property
+    def outbox(self) -> Path:
+        """Mail that is still to be sent."""
+        return self.root / "outbox"
 
     @property
     def server(self) -> Path:
@@ -89,9 +104,21 @@ def hold(root: Path) -> Iterator[DataFolder]:
 
 
 @contextmanager
-def announced(folder: DataFolder, *, url: str, started_at: datetime, version: str) -> Iterator[None]:
-    """Tell clients on this machine where the server is, for as long as it is there."""
-    write_private(folder.server, {"url": url, "pid": os.getpid(), "started_at": started_at, "version": version})
+def announced(
+    folder: DataFolder, *, url: str, started_at: datetime, version: str, certificate: Certificate | None = None
+) -> Iterator[None]:
+    """Tell clients on this machine where the server is, and what it shows them, for as long as it is there.
+
+    They cannot check its certificate by its name, which is not that of this machine's own address.
+    """
+
+    def write() -> None:
+        said = {"url": url, "pid": os.getpid(), "started_at": started_at, "version": version}
+        write_private(folder.server, said | ({"fingerprint": certificate.pair.fingerprint} if certificate else {}))
+
+    write()
+    if certificate is not None:
+        certificate.on_renewal = write
     try:
         yield
     finally:
@@ -119,6 +146,16 @@ def read_private(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
+def check_owner(root: Path) -> None:
+    """Raise ConfigError for the folder of another account, in which our files would be closed to that one."""
+    owner = root.stat().st_uid
+    if owner != os.geteuid():
+        raise ConfigError(
+            f"the data folder {root} belongs to user id {owner}, not to you ({os.geteuid()}): "
+            "name one of your own by server.data or PADDLECLOUD_DATA, or become that user"
+        )
+
+
 def _prepare(root: Path) -> None:
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,11 +164,7 @@ def _prepare(root: Path) -> None:
         raise ConfigError(
             f"cannot make the data folder {root}: {error.strerror}; name another by server.data or PADDLECLOUD_DATA"
         ) from None
-    if found.st_uid != os.geteuid():
-        raise ConfigError(
-            f"the data folder {root} belongs to user id {found.st_uid}, not to you ({os.geteuid()}): "
-            "name one of your own by server.data or PADDLECLOUD_DATA"
-        )
+    check_owner(root)
     if stat.S_IMODE(found.st_mode) != 0o700:
         root.chmod(0o700)
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 
 from paddlecloud.model import lifecycle, paths, wire
+from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, JobSpec
+from paddlecloud.model.retention import Kept, Removed, kinds_at
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.user import User
 from paddlecloud.model.views import JobDetail, JobPage
 from paddlecloud.scheduler.plan import Snapshot, forecast
 from paddlecloud.server import submission
+from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.clusters import Clusters
+from paddlecloud.server.rates import Rates
 from paddlecloud.store.jobs import Idempotency, Jobs
 
 _KILL_TRIES = 20
@@ -29,34 +34,41 @@ class JobService:
         jobs: Jobs,
         clusters: Clusters,
         limits: submission.Limits,
-        check_tree: Callable[[str, str], object],  # user, tree id; NotFoundError
+        hold_tree: Callable[[str, str], AbstractContextManager[object]],  # user, tree id; NotFoundError
+        removed: Callable[[str], Sequence[Removed]],  # what a job has no more
         snapshot: Callable[[], Snapshot],
+        rates: Rates,
+        audit: AuditService,
         clock: Callable[[], datetime],
         on_change: Callable[[], None],
     ) -> None:
         self._jobs = jobs
         self._clusters = clusters
         self._limits = limits
-        self._check_tree = check_tree
+        self._hold_tree = hold_tree
+        self._removed = removed
         self._snapshot = snapshot
+        self._rates = rates
+        self._audit = audit
         self._clock = clock
         self._on_change = on_change
 
     def check(self, user: User, spec: JobSpec) -> JobSpec:
         """The job as it would be recorded; raise what is wrong with it."""
-        submission.check_shape(spec, self._limits)
-        accepted = submission.accept(spec, self._clusters.offers(spec.cluster), user.quota, self._limits)
-        if spec.tree is not None:
-            self._require_tree(user, spec.tree)
-        return accepted
+        accepted = self._accepted(user, spec)
+        with self._tree(user, spec):
+            return accepted
 
-    def submit(self, user: User, spec: JobSpec, *, idempotency_key: str | None = None) -> Job:
+    def submit(self, user: User, spec: JobSpec, *, origin: Origin, idempotency_key: str | None = None) -> Job:
         idempotency = _idempotency(spec, idempotency_key)
         if idempotency is not None and (earlier := self._jobs.submitted(user.name, idempotency)) is not None:
             return earlier
-        accepted = self.check(user, spec)
+        self._rates.submit(user.name, origin.address, self._clock())
+        accepted = self._accepted(user, spec)
         job = Job(id=paths.job_id(secrets.token_bytes(16)), user=user.name, spec=accepted, created_at=self._clock())
-        recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=idempotency)
+        act = self._audit.beside(Action.JOB_SUBMIT, origin, user=user.name, target=job.id)
+        with self._tree(user, spec), act:
+            recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=idempotency)
         self._on_change()
         return recorded
 
@@ -72,13 +84,32 @@ class JobService:
 
     def detail(self, user: User, job_id: str, *, everyone: bool = False) -> JobDetail:
         job = self.get(user, job_id, everyone=everyone)
+        removed = self._removed(job_id) if job.state.final else ()
+        has_no_logs = any(one.kind is Kept.LOGS for one in removed)
         return JobDetail(
             job=job,
             tasks=tuple(self._jobs.tasks(job_id)),
             history=tuple(self._jobs.history(job_id)),
             forecast=forecast(self._snapshot()).get(job_id) if job.state.waiting else None,
-            log_tasks=tuple(task_names(job)) if job.attempt else (),
+            log_tasks=tuple(task_names(job)) if job.attempt and not has_no_logs else (),
+            removed=tuple(removed),
         )
+
+    def check_kept(self, job: Job, path: str) -> None:
+        """Raise NotFoundError, with when and why, if nothing at and below a path of its results is kept any more."""
+        kinds = kinds_at(paths.below_output(job.id, path))
+        removed = [one for one in self._removed(job.id) if one.kind in kinds] if job.state.final else []
+        if len(removed) == len(kinds):
+            raise NotFoundError("; ".join(one.sentence(job.id) for one in removed))
+
+    @contextmanager
+    def telling_removed(self, job: Job, path: str) -> Iterator[None]:
+        """If a file of a job is not found within, say so if it was once there."""
+        try:
+            yield
+        except NotFoundError:
+            self.check_kept(job, path)
+            raise
 
     def tasks(self, user: User, job_id: str, *, everyone: bool = False) -> list[TaskReport]:
         return self._jobs.tasks(self.get(user, job_id, everyone=everyone).id)
@@ -106,7 +137,7 @@ class JobService:
             limit=limit,
         )
 
-    def kill(self, user: User, job_id: str, *, everyone: bool = False) -> Job:
+    def kill(self, user: User, job_id: str, *, origin: Origin, everyone: bool = False) -> Job:
         """Ask for the job's end. The scheduler may move it at the same time, so a lost race is run again."""
         for _ in range(_KILL_TRIES):
             job = self.get(user, job_id, everyone=everyone)
@@ -114,20 +145,34 @@ class JobService:
             if move is None:
                 return job
             try:
-                killed = self._jobs.move(job, move)
+                with self._audit.beside(
+                    Action.JOB_KILL, origin, user=user.name, target=job.id, detail=f"of {job.user}"
+                ):
+                    killed = self._jobs.move(job, move)
             except ConflictError:
                 continue
             self._on_change()
             return killed
         raise ConflictError(f"{job_id} changes too quickly to be killed now: try again")
 
-    def _require_tree(self, user: User, tree: str) -> None:
-        try:
-            self._check_tree(user.name, tree)
-        except NotFoundError:
-            raise InvalidError(
-                f"tree {tree!r} has not been uploaded by {user.name}: post its manifest and chunks first", field="tree"
-            ) from None
+    def _accepted(self, user: User, spec: JobSpec) -> JobSpec:
+        submission.check_shape(spec, self._limits)
+        return submission.accept(spec, self._clusters.offers(spec.cluster, user.name), self._limits)
+
+    @contextmanager
+    def _tree(self, user: User, spec: JobSpec) -> Iterator[None]:
+        """The job's uploaded folder is there, and is not taken away meanwhile."""
+        with ExitStack() as held:
+            try:
+                if spec.tree is not None:
+                    held.enter_context(self._hold_tree(user.name, spec.tree))
+            except NotFoundError:
+                raise InvalidError(
+                    f"tree {spec.tree!r} has not been uploaded by {user.name}, or not lately: "
+                    "post its manifest and chunks first",
+                    field="tree",
+                ) from None
+            yield
 
 
 def task_names(job: Job) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import parse_duration, parse_size
+
+_PASSWORD_OF_USER = re.compile(r"(://[^:@/?]*):.*@")
+_PASSWORD_AS_OPTION = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 
 class WrongError(Exception):
@@ -25,6 +29,18 @@ def text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise WrongError("a text")
     return value
+
+
+def database(value: object) -> str:
+    url = text(value)
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise WrongError("a URL such as postgresql://user@host:port/name, or empty for SQLite in the data folder")
+    return url
+
+
+def without_password(value: str) -> str:
+    """A URL, or any other text, as it may be shown."""
+    return _PASSWORD_AS_OPTION.sub(r"\1…", _PASSWORD_OF_USER.sub(r"\1:…@", value))
 
 
 def choice(*choices: str) -> Callable[[object], str]:

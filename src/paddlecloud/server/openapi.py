@@ -10,29 +10,36 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from paddlecloud.model.accounts import (
+    KeyRequest,
+    LoginRequest,
+    NewKey,
+    NewToken,
+    QuotaUse,
+    Registration,
+    RegistrationRequest,
+    TokenRequest,
+    UserChange,
+    UserRequest,
+)
+from paddlecloud.model.audit import AuditPage
+from paddlecloud.model.finding import Finding
 from paddlecloud.model.job import Job, JobSpec, Moved
+from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
+from paddlecloud.model.transfers import FilePage, PackRequest, UploadPlan
 from paddlecloud.model.tree import Manifest
-from paddlecloud.model.user import AccessKey, Token, User
+from paddlecloud.model.user import AccessKey, Account, Token, User
 from paddlecloud.model.views import (
     Acceptance,
     Cluster,
-    FilePage,
     Health,
     JobDetail,
     JobPage,
-    KeyRequest,
     LogEnd,
-    LoginRequest,
+    LogLength,
     LogPiece,
-    NewKey,
-    NewToken,
     ProblemDetail,
-    QuotaUse,
-    TokenRequest,
-    UploadPlan,
-    UserChange,
-    UserRequest,
 )
 from paddlecloud.server import problems
 
@@ -43,9 +50,40 @@ TEXT = "text/plain"
 
 _REF = "#/components/schemas/{name}"
 _CARRIED = (
-    *(Acceptance, AccessKey, Cluster, FilePage, Health, Job, JobDetail, JobPage, JobSpec, KeyRequest, LogEnd, LogPiece),
-    *(LoginRequest, Manifest, Moved, NewKey, NewToken, ProblemDetail, QuotaUse, TaskReport, Token, TokenRequest),
-    *(UploadPlan, User, UserChange, UserRequest),
+    *(
+        Acceptance,
+        AccessKey,
+        Account,
+        AuditPage,
+        Cluster,
+        FilePage,
+        Finding,
+        Health,
+        Job,
+        JobDetail,
+        JobPage,
+        JobSpec,
+        KeyRequest,
+        LogEnd,
+        LogLength,
+    ),
+    *(
+        LoginRequest,
+        LogPiece,
+        Manifest,
+        Moved,
+        NewKey,
+        NewToken,
+        PackRequest,
+        ProblemDetail,
+        QuotaUse,
+        Registration,
+        RegistrationRequest,
+        TaskReport,
+        Token,
+        TokenRequest,
+    ),
+    *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
 )
 _TITLES = {
     401: "It is not known who asks",
@@ -57,10 +95,13 @@ _TITLES = {
     413: "Over a size limit",
     416: "No such range",
     422: "The request is wrong",
+    429: "Too often: Retry-After says when again",
     500: "A fault of the server",
     503: "The server is not ready",
     507: "No space left on the server",
 }
+_TEXT_SCHEMA = {"type": "string"}
+_EVENT = {"type": "object", "properties": {"event": _TEXT_SCHEMA, "id": _TEXT_SCHEMA, "data": _TEXT_SCHEMA}}
 _SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `paddlecloud login` or `token create`."},
     "signature": {
@@ -70,6 +111,7 @@ _SECURITY = {
         "description": "PC1-HMAC-SHA256 Credential=<ak>, Signature=<hex>, with the headers X-PC-Date, X-PC-Nonce and "
         "X-PC-Content-SHA256; the lines METHOD, path, query, body hash, date and nonce are signed with the sk.",
     },
+    "task": {"type": "http", "scheme": "bearer", "description": "The token of one attempt of one job, for its tasks."},
 }
 
 
@@ -81,13 +123,16 @@ def says(
     body: Any = None,
     body_media: str = JSON,
     errors: Sequence[int] = (),
-    public: bool = False,
+    security: Sequence[str] = ("bearer", "signature"),
 ) -> dict[str, Any]:
-    """What a route takes and answers, for its part of the document; `public` needs no identity."""
+    """What a route takes and answers, for its part of the document.
+
+    Any one of `security` identifies who asks; "" among them is nobody, who may be answered too.
+    """
     described: dict[str, Any] = {
         "responses": {str(status): _answer(answer, media)}
-        | {str(code): _problem(code) for code in (*errors, 422, 500, *(() if public else (401, 403)))},
-        "security": [] if public else [{name: []} for name in _SECURITY],
+        | {str(code): _problem(code) for code in (*errors, 422, 500, *((401, 403) if security else ()))},
+        "security": [{name: []} if name else {} for name in security],
     }
     if body is not None:
         described["requestBody"] = {"required": True, "content": {body_media: {"schema": _schema(body)}}}
@@ -114,7 +159,8 @@ def document(app: FastAPI) -> dict[str, Any]:
 def _answer(kind: Any, media: str) -> dict[str, Any]:
     if kind is None and media == JSON:
         return {"description": "Done"}
-    return {"description": "The answer", "content": {media: {"schema": _schema(kind)}}}
+    schema = _EVENT if media == EVENTS else _schema(kind)
+    return {"description": "The answer", "content": {media: {"schema": schema}}}
 
 
 def _problem(status: int) -> dict[str, Any]:

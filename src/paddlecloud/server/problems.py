@@ -15,6 +15,7 @@ from paddlecloud.model.errors import (
     InvalidError,
     NotFoundError,
     PaddleCloudError,
+    RateError,
     UnauthenticatedError,
     UnreachableError,
 )
@@ -32,6 +33,7 @@ _TITLES = {
     413: "Too large",
     416: "Range not satisfiable",
     422: "Invalid",
+    429: "Too often",
     500: "Internal error",
     503: "Unreachable",
     507: "No space left",
@@ -60,6 +62,8 @@ def problem(error: PaddleCloudError, request_id: str, *, status: int | None = No
         headers = {"WWW-Authenticate": 'Bearer realm="paddlecloud", PC1-HMAC-SHA256 realm="paddlecloud"'}
     elif isinstance(error, UnreachableError):
         headers = {"Retry-After": "2"}
+    elif isinstance(error, RateError) and error.retry_after_seconds is not None:
+        headers = {"Retry-After": str(error.retry_after_seconds)}
     return Response(wire.encode(detail), status, headers, MEDIA_TYPE)
 
 

@@ -6,16 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from anyio import CapacityLimiter
-
 from paddlecloud.model.errors import UnreachableError
+from paddlecloud.model.finding import Finding
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.server.accounts import Accounts
+from paddlecloud.server.audit import AuditService
 from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.jobs import JobService
+from paddlecloud.server.logins import Logins
+from paddlecloud.server.metrics import Metrics
+from paddlecloud.server.registration import Registrations
+from paddlecloud.server.retention import Retention
 from paddlecloud.server.shares import Shares
+from paddlecloud.server.shipping import Shipping
+from paddlecloud.server.space import SpaceService
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import Transfers
 from paddlecloud.store.jobs import Jobs
@@ -29,9 +35,16 @@ class Services:
     clusters: Clusters
     transfers: Transfers
     streams: Streams
+    shipping: Shipping
     shares: Shares
-    logins: CapacityLimiter  # anybody may try one and each takes long: the threads of all others are not theirs
+    logins: Logins
+    registrations: Registrations
+    audit: AuditService
+    retention: Retention
+    space: SpaceService
     changes: Changes
+    metrics: Metrics
+    doctor: Callable[[], list[Finding]]
     loop: Loop
     records: Jobs
     clock: Callable[[], datetime]

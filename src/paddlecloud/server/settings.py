@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
 from paddlecloud.model.user import Quota
 from paddlecloud.server import kinds
@@ -21,8 +22,8 @@ TEXT, JSON = "text", "json"
 OPEN, FREE = "open", "free"
 CLOSED, DOMAINS = "closed", "domains"
 
-# Seed 002's free policy: what a user has of public resources.
-FREE_QUOTA = Quota(running_jobs=2, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
+# Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
+FREE_QUOTA = Quota(running_jobs=2, waiting_jobs=100, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
 _SUBMITS_A_MINUTE = 600
 
 T = TypeVar("T")
@@ -38,6 +39,9 @@ def setting(default: T, parse: Callable[[object], object], help: str) -> T:
 class ServerSettings:
     host: str = setting("127.0.0.1", kinds.text, "Address to listen on; beyond this machine it needs a certificate.")
     port: int = setting(DEFAULT_PORT, kinds.whole(0, 65535), "Port to listen on; 0 takes a free one.")
+    url: str = setting(
+        "", kinds.text, "Address that mail tells users to reach it by, such as https://box:8642; empty: host and port."
+    )
     certificate: Path | None = setting(
         None, kinds.folder, "File of the certificate chain (PEM); with it all is encrypted (https)."
     )
@@ -53,7 +57,7 @@ class ServerSettings:
         "Folder of all records and files (PADDLECLOUD_DATA overrides it).",
     )
     database: str = setting(
-        "", kinds.text, "Where records are, such as postgresql://user@host/name; empty: SQLite in the data folder."
+        "", kinds.database, "Where records are, such as postgresql://user@host/name; empty: SQLite in the data folder."
     )
     timezone: str = setting("UTC", kinds.timezone, "Where the server's days begin and end.")
     log_level: str = setting("info", kinds.choice(*LOG_LEVELS), "How much it says: debug, info, warning, error.")
@@ -103,14 +107,19 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSettings:
-    """Each counts for one user and for one address; 0 is no limit."""
+    """0 is no limit."""
 
-    logins_a_minute: int = setting(10, kinds.whole(0, 10**6), "Tries to log in, for a name and for an address.")
+    logins_a_minute: int = setting(
+        10, kinds.whole(0, 10**6), "Wrong passwords for one name from one address; ten times as many tries for each."
+    )
     mails_an_hour: int = setting(
-        3, kinds.whole(0, 10**6), "Keys sent by mail, to an address of mail and at the wish of one machine."
+        3, kinds.whole(0, 10**6), "Keys sent to one address of mail; ten times as many at the wish of one machine."
     )
     submits_a_minute: int | None = setting(
-        None, kinds.whole(0, 10**6), "Jobs submitted; left out: 600, and no limit on an embedded server."
+        None,
+        kinds.whole(0, 10**6),
+        "Jobs submitted by one user, and ten times as many from one address; left out: 600, and no limit on an "
+        "embedded server.",
     )
 
 
@@ -147,11 +156,14 @@ class ClusterSettings:
     policy: str | None = setting(
         None,
         kinds.choice(OPEN, FREE),
-        "free: 2 running jobs, 100 minutes a day, 30 minutes and one instance for a job; open: no such limits; "
-        "left out: free, and open on an embedded server.",
+        "free: 2 running and 100 waiting jobs, 100 minutes a day, 30 minutes and one instance for a job; open: no such "
+        "limits; left out: free, and open on an embedded server.",
     )
     running_jobs: int | None = setting(
         None, kinds.whole(0, 10**6), "Jobs of one user that may run here at once; left out: as the policy says."
+    )
+    waiting_jobs: int | None = setting(
+        None, kinds.whole(0, 10**6), "Jobs of one user that may wait for this cluster; left out: as the policy says."
     )
     minutes_a_day: int | None = setting(
         None, kinds.whole(0, 10**6), "Minutes that one user's jobs may run here in a day; left out: as the policy says."
@@ -180,6 +192,11 @@ class Settings:
         return self.server.default_clusters or tuple(self.clusters)
 
     @property
+    def zone(self) -> tzinfo:
+        """Where days begin and end. UTC is known also on a machine without a database of time zones."""
+        return UTC if self.server.timezone == "UTC" else ZoneInfo(self.server.timezone)
+
+    @property
     def submits_a_minute(self) -> int:
         """0 is no limit."""
         if self.rates.submits_a_minute is not None:
@@ -196,6 +213,7 @@ class Settings:
         wall_time = base.wall_time_seconds if said.wall_time is None else int(said.wall_time.total_seconds())
         return Quota(
             running_jobs=base.running_jobs if said.running_jobs is None else said.running_jobs,
+            waiting_jobs=base.waiting_jobs if said.waiting_jobs is None else said.waiting_jobs,
             instances=base.instances if said.instances is None else said.instances,
             wall_time_seconds=wall_time,
             minutes_a_day=base.minutes_a_day if said.minutes_a_day is None else said.minutes_a_day,

@@ -31,6 +31,10 @@ class Shares:
         self._most_streams = streams
         self._streams: dict[str, int] = {}
 
+    @property
+    def open_streams(self) -> int:
+        return sum(self._streams.values())
+
     @contextmanager
     def stream(self, user: str) -> Iterator[None]:
         """One more stream of the user's, as long as it is open; those that are open do not end by waiting."""

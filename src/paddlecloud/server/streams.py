@@ -52,7 +52,8 @@ class Streams:
 
         def recorded(seen: int) -> _Batch:
             moves = self._jobs.history(job_id)
-            return _Batch([move for move in moves if move.seq > seen], last=moves[-1].to_state.final)
+            forgotten = not moves
+            return _Batch([move for move in moves if move.seq > seen], last=forgotten or moves[-1].to_state.final)
 
         def fresh(moves: list[Moved]) -> _Batch:
             mine = [move for move in moves if move.job == job_id]
@@ -126,7 +127,7 @@ class Streams:
         while not self._changes.closed:
             turn = self._feed.turn()
             moves, known = self._feed.after(known), self._feed.last
-            if moves is None or any(move.job == job.id for move in moves):
+            if not job.state.final and (moves is None or any(move.job == job.id for move in moves)):
                 # The state is read before the log: what a final state is followed by is all there will be.
                 job = await run_in_threadpool(self._jobs.get, job.id)
             complete = job.state.final or not follow

@@ -5,20 +5,31 @@ Whether the user may see a job is settled before anything here is called.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model import paths
-from paddlecloud.model.errors import ConflictError, FullError, InvalidError, NotFoundError, TooLargeError
-from paddlecloud.model.tree import CHUNK_BYTES, PACK_BYTES, Kind, Manifest, check_total, unpack
+from paddlecloud.model.errors import FullError, InvalidError, NotFoundError, TooLargeError
+from paddlecloud.model.transfers import FileEntry, FilePage, UploadPlan
+from paddlecloud.model.tree import (
+    CHUNK_BYTES,
+    LEFT_OUT,
+    PACK_BYTES,
+    PACK_CHUNKS,
+    PACKED_BYTES,
+    Kind,
+    Manifest,
+    check_total,
+    pack,
+    unpack,
+)
 from paddlecloud.model.units import format_size
-from paddlecloud.model.views import FileEntry, FilePage, UploadPlan
 
 _READ_BYTES = 1024 * 1024
 _TAIL_BYTES = 64 * 1024
@@ -53,6 +64,12 @@ class OpenFile:
             yield piece
             start += len(piece)
 
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` up to `end` at once; less if the file was cut meanwhile."""
+        # A single read, which takes no second copy; a signal or a disk of another kind may cut it short.
+        content = os.pread(self.file.fileno(), end - start, start)
+        return content if len(content) == end - start else content + b"".join(self.pieces(start + len(content), end))
+
 
 class Transfers:
     def __init__(self, uploads: Uploads, results: Results, limits: TransferLimits) -> None:
@@ -74,15 +91,10 @@ class Transfers:
     def plan(self, user: str, manifest: Manifest) -> UploadPlan:
         """What is still to be sent of a folder; with nothing missing it is laid out, and may be named by a job."""
         self._check_limits(manifest)
-        missing = self._uploads.missing(user, manifest)
+        tree, missing = self._uploads.take(user, manifest)
         if missing:
             self._check_room(manifest, missing)
-            return UploadPlan(tree=manifest.id, missing=tuple(missing))
-        try:
-            return UploadPlan(tree=self._uploads.seal(user, manifest))
-        except ConflictError:
-            # What was here a moment ago has expired: the client sends it once more.
-            return UploadPlan(tree=manifest.id, missing=tuple(self._uploads.missing(user, manifest)))
+        return UploadPlan(tree=tree, missing=tuple(missing))
 
     def put(self, user: str, digest: str, data: bytes) -> None:
         if len(data) > CHUNK_BYTES:
@@ -98,13 +110,19 @@ class Transfers:
     def tree(self, user: str, tree_id: str) -> Path:
         return self._uploads.tree(user, tree_id)
 
-    def expire(self, now: datetime) -> None:
-        self._uploads.expire(now)
-
     def list(self, job: str, prefix: str = "", cursor: str | None = None, limit: int = 1000) -> FilePage:
         if not 0 < limit <= self._limits.page:
             raise InvalidError(f"limit {limit} is not between 1 and {self._limits.page}", field="limit")
         return self._results.list(job, prefix, cursor, limit)
+
+    def pack(self, job: str, named: Sequence[str]) -> Iterator[bytes]:
+        """Small files of a job's results as one pack (see `tree.pack`), in the order of their names, in pieces.
+
+        A name that is of no file, or of one that is too much for this pack, stands there as LEFT_OUT without bytes.
+        """
+        if len(named) > PACK_CHUNKS:
+            raise TooLargeError(f"{len(named)} files were asked for at once, the limit is {PACK_CHUNKS}", field="paths")
+        return _packed(self._results.read(job, named, PACKED_BYTES))
 
     def open(self, job: str, path: str) -> OpenFile:
         file, entry = self._results.open(job, path)
@@ -169,6 +187,23 @@ class Transfers:
                 f"{format_size(needed)} are to be sent and the server has room for {format_size(free)}; "
                 "ask its operator for more, or send less"
             )
+
+
+def _packed(contents: Iterator[bytes | None]) -> Iterator[bytes]:
+    room = PACK_BYTES
+    frames: list[tuple[str, bytes]] = []
+    size = 0
+    for content in contents:
+        if content is None or len(content) > room:
+            frames.append((LEFT_OUT, b""))
+            continue
+        frames.append((hashlib.sha256(content).hexdigest(), content))
+        room -= len(content)
+        size += len(content)
+        if size >= _READ_BYTES:
+            yield pack(frames)
+            frames, size = [], 0
+    yield pack(frames)
 
 
 def _last_lines(descriptor: int, size: int, lines: int) -> int:

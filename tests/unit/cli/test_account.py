@@ -1,7 +1,8 @@
-"""Who one is to a server, typed: login, logout, gen_token, and what an operator is told after adding a user."""
+"""Who one is to a server, typed: login, logout, and what an operator is told after adding a user."""
 
 from __future__ import annotations
 
+from paddlecloud.server.app import utc_now
 from tests.unit.cli.command import Command
 from tests.unit.server.running import Running
 
@@ -49,18 +50,11 @@ def test_an_address_that_is_none_is_wrongly_typed(alone: Command) -> None:
     assert said == "paddlecloud: --server: 'ftp://host' is not the address of a server: write http://host:port\n"
 
 
-def test_gen_token_says_who_gives_an_access_key_instead(command: Command) -> None:
-    said = command.type("gen_token", "--email=zhang@example.com", code=1)
-    assert said.stdout == ""
-    assert "sends no mail" in said.stderr
-    assert "paddlecloud key create --user zhang@example.com" in said.stderr
-    assert "client.conf" in said.stderr
-    assert "paddlecloud login" in said.stderr
-    assert "--user NAME" in command.type("gen_token", code=1).stderr
-
-
-def test_gen_token_needs_nobody_where_no_server_is_configured(alone: Command) -> None:
-    assert "needs no access key" in alone.type("gen_token", "--email=zhang@example.com", code=1).stderr
+def test_an_access_key_logs_in_and_its_sk_need_not_stand_in_the_command(server: Running, alone: Command) -> None:
+    key, sk = server.users.add_key("bob", utc_now())
+    assert "bob" in alone.type("login", "--server", server.url, "--ak", key.ak, stdin=f"{sk}\n").stderr
+    assert key.ak in alone.out("config")
+    assert "--sk goes with --ak" in alone.type("login", "--server", server.url, "--sk", sk, code=2).stderr
 
 
 def test_who_adds_a_user_is_told_how_to_let_them_in(server: Running, command: Command) -> None:

@@ -13,8 +13,9 @@ from paddlecloud.cli.parser import UsageError
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER, Job, RoleSpec
 from paddlecloud.model.state import JobState, StopReason
+from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import Kind
-from paddlecloud.model.views import FileEntry, Forecast, JobDetail
+from paddlecloud.model.views import Forecast, JobDetail
 from paddlecloud.sdk.profile import Profile
 from tests.unit.cli.records import CREATED, ID, a_job
 

@@ -38,7 +38,7 @@ def bash(*words: str, command: Command | None = None, folder: Path | None = None
         (["get_f"], ["get_files"]),
         (["help", "sub"], ["submit", "submit_job"]),
         (["user", "pa"], ["passwd"]),
-        (["user", "quota", "--w"], ["--wall-time"]),
+        (["user", "quota", "--wal"], ["--wall-time"]),
         (["submit_job", "--public"], ["--public_bcc", "--public_bos"]),
         (["submit_job", "--job_type", "=", ""], ["gpu", "cpu"]),
         (["submit_job", "--job_type", "="], ["gpu", "cpu"]),

@@ -17,6 +17,7 @@ from paddlecloud.model.job import Resources
 from paddlecloud.model.user import Role, Scope, User
 from paddlecloud.server import config
 from paddlecloud.server.app import create, utc_now
+from paddlecloud.server.certificate import Certificate
 from paddlecloud.server.datadir import hold
 from paddlecloud.server.listening import Server, address, listen
 from paddlecloud.server.services import Services
@@ -121,7 +122,10 @@ def a_spec(command: str = "go on", *, count: int = 1, **changes: Any) -> dict[st
 
 @contextmanager
 def running(
-    data: Path, plain: Mapping[str, object] | None = None, capacities: Mapping[str, Resources | None] | None = None
+    data: Path,
+    plain: Mapping[str, object] | None = None,
+    capacities: Mapping[str, Resources | None] | None = None,
+    certificate: Certificate | None = None,
 ) -> Iterator[Running]:
     """A server with these settings, whose clusters have these capacities (plenty where nothing is said)."""
     settings = config.parse(plain or {"clusters": {"local": {"policy": "open"}}}, data=data)
@@ -130,13 +134,14 @@ def running(
     backends = {name: FakeBackend(amount, clock=utc_now) for name, amount in amounts.items()}
     with hold(settings.server.data) as folder, listen(settings.server, embedded=False) as listening:
         app = create(settings, utc_now, backends=lambda *_: backends)
-        server = Server(app)
+        server = Server(app, certificate=certificate, handshake_seconds=1.0)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="server")
         thread.start()
         try:
             wait_until(lambda: server.started or not thread.is_alive(), "the server has started")
             database = Database.open(f"sqlite:///{folder.database}")
-            made = Running(address(listening), app.state.services, Users(database, Cipher(folder.key)), backends)
+            url = address(listening, encrypted=certificate is not None)
+            made = Running(url, app.state.services, Users(database, Cipher(folder.key)), backends)
             yield made
             made.pool.clear()
             database.close()

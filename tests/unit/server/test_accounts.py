@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import urllib3
 
-from paddlecloud.model import signature
+from paddlecloud.model import signature, wire
 from paddlecloud.model.errors import UnauthenticatedError
-from paddlecloud.model.user import Role, Scope
+from paddlecloud.model.user import Quota, Role, Scope
 from paddlecloud.server.app import utc_now
 from tests.unit.server.running import Running
+
+NO_LIMITS = wire.builtins(Quota())
 
 
 def test_an_admin_adds_a_user_who_logs_in_and_is_known(server: Running) -> None:
@@ -50,7 +52,7 @@ def test_a_user_may_not_see_or_change_others(server: Running) -> None:
 
 def test_a_user_changes_their_own_password_and_nothing_else_of_theirs(server: Running) -> None:
     token = server.add_user("gina")
-    changes: list[dict[str, object]] = [{"role": "admin"}, {"disabled": False}, {"quota": {}}]
+    changes: list[dict[str, object]] = [{"role": "admin"}, {"disabled": False}, {"quota": {}}, {"quotas": {}}]
     for change in changes:
         assert server.ask("PATCH", "/v1/users/gina", change, token=token).status == 403
     short = server.ask("PATCH", "/v1/users/gina", {"password": "short"}, token=token)
@@ -63,13 +65,16 @@ def test_a_user_changes_their_own_password_and_nothing_else_of_theirs(server: Ru
 def test_an_admin_changes_role_quota_and_whether_a_user_may_come_in(server: Running) -> None:
     token = server.add_user("dave")
     changed = server.ask("PATCH", "/v1/users/dave", {"quota": {"running_jobs": 2}}, token=server.root).json()
-    assert changed["quota"] == {"running_jobs": 2, "instances": None, "wall_time_seconds": None, "minutes_a_day": None}
-    assert server.get("/v1/quota", token) == {"user": "dave", "quota": changed["quota"], "running_jobs": 0}
+    assert changed["quota"] == NO_LIMITS | {"running_jobs": 2}
+    assert server.get("/v1/users/dave", server.root) == changed
+    assert "quota" not in server.get("/v1/me", token)
     assert server.ask("PATCH", "/v1/users/dave", {"disabled": True}, token=server.root).json()["disabled"]
     assert server.ask("GET", "/v1/me", token=token).status == 401
     for wrong in (
         {"quota": {"running_jobs": -1}},
         {"quota": {"running_jobs": 10**30}},
+        {"quotas": {"local": {"minutes_a_day": -1}}},
+        {"quotas": {"local": {"minutes": 1}}},
         {"role": "king"},
         {"rol": "user"},
     ):
@@ -116,6 +121,24 @@ def test_a_token_makes_none_stronger_than_itself(server: Running) -> None:
     assert server.ask("GET", "/v1/me", token=made.json()["secret"]).status == 401
 
 
+def test_a_token_makes_none_that_outlasts_it(server: Running) -> None:
+    ends = utc_now() + timedelta(hours=1)
+    _, brief = server.users.add_token("ann", "brief", Scope.WRITE, ends, utc_now())
+
+    def made(token: str, **asked: int) -> urllib3.BaseHTTPResponse:
+        return server.ask("POST", "/v1/tokens", {"name": "t", **asked}, token=token)
+
+    inherited = made(brief).json()["token"]
+    assert datetime.fromisoformat(inherited["expires_at"]) == ends
+    shorter = made(brief, expires_in_seconds=60).json()
+    assert datetime.fromisoformat(shorter["token"]["expires_at"]) < ends
+    longer = made(brief, expires_in_seconds=7200)
+    assert (longer.status, longer.json()["code"]) == (403, "forbidden")
+    assert "cannot make one that lasts longer" in longer.json()["detail"]
+    assert made(shorter["secret"], expires_in_seconds=3000).status == 403
+    assert made(server.ann).json()["token"]["expires_at"] is None
+
+
 @pytest.mark.parametrize("seconds", [0, -1, 10**20])
 def test_a_time_that_no_token_can_live_for_is_refused(server: Running, seconds: int) -> None:
     answer = server.ask("POST", "/v1/tokens", {"name": "t", "expires_in_seconds": seconds})
@@ -136,7 +159,7 @@ def test_of_a_change_that_is_refused_in_part_nothing_is_made(server: Running) ->
     for wrong in ({"password": "x" * 2000}, {"password": "short"}, {"quota": {"running_jobs": -1}, "disabled": True}):
         change = {"quota": {"instances": 3}, "role": "admin"} | wrong
         assert server.ask("PATCH", "/v1/users/whole", change, token=server.root).status == 422
-        assert server.user("whole").quota.instances is None
+        assert server.users.account("whole").quota.instances is None
         assert (server.user("whole").role, server.user("whole").disabled) == (Role.USER, False)
 
 

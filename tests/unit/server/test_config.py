@@ -72,6 +72,9 @@ def test_every_setting_has_a_line_of_help() -> None:
         ('[server]\ndefault_clusters = "local"', "a list of names"),
         ('[server]\nhost = "0.0.0.0"', "server.insecure = true"),
         ('[server]\nhost = "::"', "server.insecure = true"),
+        ('[server]\nhost = "::ffff:10.0.0.1"', "server.certificate and server.certificate_key"),
+        ('[server]\ncertificate = "/c.pem"', "server.certificate is given without server.certificate_key"),
+        ('[server]\ncertificate_key = "/c.key"', "server.certificate_key is given without server.certificate"),
         ('[server]\nhost = "example.com"', "server.insecure = true"),
     ],
 )
@@ -82,9 +85,29 @@ def test_a_wrong_setting_is_refused_with_what_to_write(text: str, says: str) -> 
     assert "server.toml" in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://pc:s3cret@db.lab/cloud", "postgresql://pc:…@db.lab/cloud"),
+        ("postgresql://pc:s3cr@et/x@db.lab/cloud?sslmode=require", "postgresql://pc:…@db.lab/cloud?sslmode=require"),
+        ("postgres://db.lab/cloud?password=s3cret&user=pc", "postgres://db.lab/cloud?password=…&user=pc"),
+        ("postgresql://pc@db.lab:5432/cloud", "postgresql://pc@db.lab:5432/cloud"),
+    ],
+)
+def test_a_password_in_a_url_is_used_but_never_shown(url: str, shown: str) -> None:
+    settings = parse(f'[server]\ndatabase = "{url}"')
+    assert settings.server.database == url
+    assert f'database = "{shown}"' in config.render(settings)
+    with pytest.raises(ConfigError) as refused:
+        parse(f'[server]\ndatabase = "mysql{url}"')
+    assert "s3cr" not in refused.value.message + config.render(settings)
+
+
 def test_a_server_beyond_this_machine_has_to_be_asked_for() -> None:
     assert parse('[server]\nhost = "0.0.0.0"\ninsecure = true').server.host == "0.0.0.0"
-    for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
+    encrypted = parse('[server]\nhost = "0.0.0.0"\ncertificate = "~/c.pem"\ncertificate_key = "/c.key"').server
+    assert (encrypted.certificate, encrypted.certificate_key) == (Path("~/c.pem").expanduser(), Path("/c.key"))
+    for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost", "::ffff:127.0.0.1"):
         assert parse(f'[server]\nhost = "{host}"').server.host == host
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.server.certificate import Certificate
 from paddlecloud.server.datadir import announced, hold, read_private, write_private
+from tests.certificates import Authority
 
 
 def mode(path: Path) -> int:
@@ -73,3 +75,17 @@ def test_a_private_file_is_replaced_as_a_whole_and_a_broken_one_counts_as_none(t
     write_private(file, {"a": 1})
     assert (read_private(file), mode(file)) == ({"a": 1}, 0o600)
     assert read_private(tmp_path / "none") == {}
+
+
+def test_a_server_announces_the_certificate_that_it_shows_now(tmp_path: Path) -> None:
+    authority, at = Authority(tmp_path / "ca"), datetime.now(UTC)
+    files, renewed = authority.issue("server"), authority.issue("renewed")
+    certificate = Certificate(files.chain, files.key, lambda: at)
+    with hold(tmp_path / "data") as folder:
+        with announced(folder, url="https://127.0.0.1:1", started_at=at, version="1", certificate=certificate):
+            first = read_private(folder.server)["fingerprint"]
+            assert first == certificate.pair.fingerprint
+            for new, old in ((renewed.chain, files.chain), (renewed.key, files.key)):
+                new.rename(old)
+            certificate.renew()
+            assert read_private(folder.server)["fingerprint"] == certificate.pair.fingerprint != first

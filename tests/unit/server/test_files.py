@@ -10,6 +10,8 @@ import struct
 import pytest
 import urllib3
 
+from paddlecloud.model.tree import LEFT_OUT, PACK_BYTES, PACK_CHUNKS, PACKED_BYTES, unpack
+from paddlecloud.model.user import Scope
 from tests.unit.server.running import Running
 
 CONTENT = bytes(range(256)) * 10
@@ -89,6 +91,55 @@ def test_a_file_is_fetched_whole_with_its_digest_when_asked_for(server: Running,
     assert server.ask("GET", f"/v1/jobs/{job}/files/{odd}").data == b"odd"
     empty = server.ask("GET", f"/v1/jobs/{job}/files/rank-0/empty")
     assert (empty.status, empty.data) == (200, b"")
+
+
+def test_a_part_comes_with_a_digest_of_its_own_when_asked_for(server: Running, job: str) -> None:
+    path = f"/v1/jobs/{job}/files/rank-0/model"
+    asked = {"Range": "bytes=10-19", "Want-Content-Digest": "sha-256=1", "Want-Repr-Digest": "sha-256=1"}
+    answer = server.ask("GET", path, headers=asked)
+    for header, content in {"content-digest": CONTENT[10:20], "repr-digest": CONTENT}.items():
+        digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+        assert answer.headers[header] == f"sha-256=:{digest}:"
+    whole = server.ask("GET", path, headers={"Want-Content-Digest": "sha-256=1"})
+    assert whole.headers["content-digest"] == answer.headers["repr-digest"]
+
+
+def test_many_small_files_come_in_one_answer_in_the_order_asked_for(server: Running, job: str) -> None:
+    folder = server.results(job) / "rank-0"
+    (folder / "large").write_bytes(bytes(PACKED_BYTES + 1))
+    (folder / "link").symlink_to("model")
+    (folder / "linked").symlink_to(".")
+    names = ["odd\nname ?#%", "nothing", "model", "large", "link", "linked/model", "empty", "", "model/x", "model"]
+    asked = {"paths": [f"output/{job}/rank-0/{name}" for name in names]}
+    answer = server.ask("POST", f"/v1/jobs/{job}/pack", asked, token=server.token("ann", Scope.READ))
+    assert answer.status == 200
+    came = {0: b"odd", 2: CONTENT, 6: b"", 9: CONTENT}
+    none = (LEFT_OUT, b"")
+    assert unpack(answer.data) == [
+        (hashlib.sha256(came[at]).hexdigest(), came[at]) if at in came else none for at in range(len(names))
+    ]
+
+
+def test_a_pack_has_an_end(server: Running, job: str) -> None:
+    folder = server.results(job) / "many"
+    folder.mkdir()
+    for number in range(20):
+        (folder / str(number)).write_bytes(bytes(PACKED_BYTES))
+    answer = server.ask("POST", f"/v1/jobs/{job}/pack", {"paths": [f"many/{number}" for number in range(20)]})
+    came = [digest for digest, _ in unpack(answer.data)]
+    assert came.count(LEFT_OUT) == 20 - PACK_BYTES // PACKED_BYTES
+    assert len(came) == 20
+    too_many = server.ask("POST", f"/v1/jobs/{job}/pack", {"paths": ["many/0"] * (PACK_CHUNKS + 1)})
+    assert (too_many.status, too_many.json()["field"]) == (413, "paths")
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "rank-0/../../x", "a\0b", f"output/job-{'0' * 32}/x"])
+def test_a_pack_with_a_path_that_climbs_is_refused(server: Running, job: str, path: str) -> None:
+    assert server.ask("POST", f"/v1/jobs/{job}/pack", {"paths": ["rank-0/model", path]}).status in (404, 422)
+
+
+def test_a_pack_of_another_users_job_is_not_there(server: Running, job: str) -> None:
+    assert server.ask("POST", f"/v1/jobs/{job}/pack", {"paths": ["rank-0/model"]}, token=server.bob).status == 404
 
 
 @pytest.mark.parametrize(

@@ -110,12 +110,12 @@ def test_digests_of_endless_files_take_nobodys_threads_and_end_with_their_reader
 
 
 def test_logins_take_their_own_threads(server: Running) -> None:
-    def log_in() -> int:
-        wrong = b'{"name": "nobody", "password": "wrong wrong"}'
+    def log_in(number: int) -> int:
+        wrong = b'{"name": "nobody-%d", "password": "wrong wrong"}' % number
         return urllib3.request("POST", f"{server.url}/v1/login", body=wrong, timeout=60.0).status
 
     with ThreadPoolExecutor(POOL + 20) as threads:
-        asked = [threads.submit(log_in) for _ in range(POOL + 20)]
+        asked = [threads.submit(log_in, number) for number in range(POOL + 20)]
         wait_until(lambda: any(one.done() for one in asked), "the flood has begun")
         assert server.ask("GET", "/v1/me").status == 200
         assert sum(one.done() for one in asked) < 20, "whoever is known went before the flood"

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from paddlecloud.model.errors import InvalidError, QuotaError, UnsupportedError
+from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import JobSpec, Resources, RoleSpec
-from paddlecloud.model.user import Quota
+from paddlecloud.model.user import ALL_CLUSTERS, Quota
+from paddlecloud.scheduler.day import day_of
+from paddlecloud.scheduler.ledger import Standing, Tally
+from paddlecloud.scheduler.quota import OPEN, Limit, Policy
+from paddlecloud.server.settings import FREE_QUOTA
 from paddlecloud.server.submission import Limits, Offer, accept, check_shape
 
 LIMITS = Limits(tasks=100, wall_time_seconds=1800)
-CPUS = Offer(name="local", free_policy=False, capacity=Resources(cpus=4, memory_bytes=2**33))
-GPUS = Offer(name="gpus", free_policy=False, capacity=Resources(cpus=4, memory_bytes=2**33, gpus=2))
-FREE = replace(CPUS, name="cce", free_policy=True)
-FREE_GPUS = replace(GPUS, name="cce", free_policy=True)
-SILENT = Offer(name="slurm", free_policy=False, capacity=None)
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+DAY = day_of(NOW, UTC)
+
+
+def limited(offer: Offer, quota: Quota, cluster: str | None = None, policy: Policy = OPEN, **have: Any) -> Offer:
+    """The offer to a user who has this quota on its cluster, or on all of them, and has so much of it."""
+    limit = Limit(user="ann", cluster=offer.name if cluster is None else cluster, quota=quota)
+    return replace(offer, standing=Standing(policy, [Tally(limit=limit, day=DAY, **have)], NOW))
+
+
+def free(offer: Offer, name: str = "cce", **have: Any) -> Offer:
+    """A cluster with the free policy."""
+    return limited(replace(offer, name=name), FREE_QUOTA, policy=Policy(quota=FREE_QUOTA, free=True), **have)
+
+
+UNLIMITED = Standing(OPEN, (), NOW)
+CPUS = Offer(name="local", capacity=Resources(cpus=4, memory_bytes=2**33), standing=UNLIMITED)
+GPUS = Offer(name="gpus", capacity=Resources(cpus=4, memory_bytes=2**33, gpus=2), standing=UNLIMITED)
+FREE = free(CPUS)
+FREE_GPUS = free(GPUS)
+SILENT = Offer(name="slurm", capacity=None, standing=UNLIMITED)
 
 
 def role(**changes: Any) -> RoleSpec:
@@ -110,39 +131,49 @@ def test_private_resources_are_refused_in_words_and_not_dropped(field: str, priv
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "error", "says"),
     [
-        (spec(role(count=2)), "instance_count 2: the free policy of cce runs one instance of a job"),
-        (spec(wall_time_seconds=1801), "wall_time 00:30:01: the free policy of cce runs a job for 00:30:00 at most"),
-        (spec(job_type="cpu", cluster="cce"), "job_type cpu is not possible with cluster cce"),
-        (spec(job_type="cpu"), "job_type cpu is not possible with cluster default"),
+        (spec(role(count=2)), QuotaError, "instance_count 2 asked for, 1 allowed for one job of ann on cce"),
+        (spec(wall_time_seconds=1860), QuotaError, "wall_time 00:31:00 asked for, 00:30:00 allowed for one job of ann"),
+        (spec(job_type="cpu", cluster="cce"), InvalidError, "job_type cpu is not possible with cluster cce"),
+        (spec(job_type="cpu"), InvalidError, "job_type cpu is not possible with cluster default"),
     ],
 )
-def test_the_free_policy_has_seed_002s_limits(wrong: JobSpec, says: str) -> None:
-    with pytest.raises(InvalidError, match=says):
-        accept(wrong, [CPUS, FREE_GPUS], Quota(), LIMITS)
+def test_the_free_policy_has_seed_002s_limits(wrong: JobSpec, error: type[PaddleCloudError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        accept(wrong, [FREE_GPUS], LIMITS)
     if wrong.cluster == "default":
-        accept(wrong, [CPUS], Quota(), LIMITS)
+        assert accept(wrong, [FREE_GPUS, CPUS], LIMITS).roles == wrong.roles
 
 
-def test_a_limit_of_the_free_policy_is_told_with_a_cluster_that_has_none() -> None:
-    for wrong in (spec(role(count=2)), spec(wall_time_seconds=1801)):
-        with pytest.raises(InvalidError, match="cluster local has no such limit"):
-            accept(wrong, [FREE, CPUS], Quota(), LIMITS)
-        with pytest.raises(InvalidError, match="`paddlecloud clusters` lists those with the policy open"):
-            accept(wrong, [FREE], Quota(), LIMITS)
+def test_a_job_is_refused_only_if_no_cluster_of_its_list_takes_it_and_then_each_says_why() -> None:
+    small = limited(replace(CPUS, name="bcc"), Quota(instances=2))
+    assert accept(spec(role(count=2)), [FREE, small], LIMITS).trainers == 2
+    with pytest.raises(QuotaError) as refused:
+        accept(spec(role(count=3)), [FREE, small], LIMITS)
+    assert refused.value.message == (
+        "quota: instance_count 3 asked for, 1 allowed for one job of ann on cce; "
+        "quota: instance_count 3 asked for, 2 allowed for one job of ann on bcc"
+    )
+
+
+def test_a_cluster_that_is_too_small_does_not_take_what_another_one_refuses() -> None:
+    large = spec(role(count=2, resources=Resources(cpus=3)))
+    assert accept(large, [FREE, GPUS, SILENT], LIMITS).trainers == 2
+    with pytest.raises(InvalidError, match="local has 4 CPUs .* it needs 6 CPUs"):
+        accept(large, [FREE, CPUS], LIMITS)
 
 
 @pytest.mark.parametrize("asked", [None, "cpu"])
 def test_a_cpu_job_runs_on_a_free_cluster_without_gpus_whether_it_is_asked_for_or_not(asked: str | None) -> None:
-    assert accept(spec(job_type=asked, cluster="cce"), [FREE], Quota(), LIMITS).job_type == "cpu"
+    assert accept(spec(job_type=asked, cluster="cce"), [FREE], LIMITS).job_type == "cpu"
     with pytest.raises(InvalidError, match="job_type cpu is not possible"):
-        accept(spec(job_type="cpu", cluster="cce"), [replace(FREE, capacity=None)], Quota(), LIMITS)
+        accept(spec(job_type="cpu", cluster="cce"), [replace(FREE, capacity=None)], LIMITS)
 
 
 def test_the_free_policy_lets_pservers_stand_beside_the_one_instance_and_cpu_jobs_run_on_bcc() -> None:
-    accept(spec(role(), role(name="pserver", min_succeeded=0), cluster="cce"), [FREE], Quota(), LIMITS)
-    accept(spec(job_type="cpu", cluster="bcc"), [replace(FREE, name="bcc")], Quota(), LIMITS)
+    accept(spec(role(), role(name="pserver", min_succeeded=0), cluster="cce"), [FREE], LIMITS)
+    accept(spec(job_type="cpu", cluster="bcc"), [replace(FREE, name="bcc")], LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -159,71 +190,100 @@ def test_the_free_policy_lets_pservers_stand_beside_the_one_instance_and_cpu_job
     ],
 )
 def test_job_type_is_gpu_where_the_cluster_has_gpus(asked: str, offers: list[Offer], becomes: str | None) -> None:
-    assert accept(spec(job_type=asked), offers, Quota(), LIMITS).job_type == becomes
+    assert accept(spec(job_type=asked), offers, LIMITS).job_type == becomes
 
 
 def test_a_gpu_job_where_there_are_none_is_refused() -> None:
     with pytest.raises(InvalidError, match="job_type gpu: there are no GPUs in local; use job_type cpu"):
-        accept(spec(job_type="gpu"), [CPUS], Quota(), LIMITS)
+        accept(spec(job_type="gpu"), [CPUS], LIMITS)
     with pytest.raises(InvalidError, match="asks for 1 GPU, and there are none in local and cce") as refused:
-        accept(spec(role(resources=Resources(cpus=1, gpus=1))), [CPUS, FREE], Quota(), LIMITS)
+        accept(spec(role(resources=Resources(cpus=1, gpus=1))), [CPUS, FREE], LIMITS)
     assert "job_type" not in refused.value.message
 
 
 def test_a_job_that_asks_for_gpus_is_a_gpu_job() -> None:
-    assert accept(spec(role(resources=Resources(cpus=1, gpus=1))), [GPUS, CPUS], Quota(), LIMITS).job_type == "gpu"
+    assert accept(spec(role(resources=Resources(cpus=1, gpus=1))), [GPUS, CPUS], LIMITS).job_type == "gpu"
 
 
 def test_a_job_that_no_cluster_of_its_list_could_ever_hold_is_refused_with_the_numbers() -> None:
     large = spec(role(count=5, resources=Resources(cpus=1.5, memory_bytes=2**20)))
     with pytest.raises(InvalidError, match=r"local has 4 CPUs and .* in all and it needs 7.5 CPUs"):
-        accept(large, [CPUS], Quota(), LIMITS)
-    accept(large, [CPUS, replace(CPUS, capacity=Resources(cpus=8, memory_bytes=2**33))], Quota(), LIMITS)
-    accept(large, [CPUS, SILENT], Quota(), LIMITS)
+        accept(large, [CPUS], LIMITS)
+    accept(large, [CPUS, replace(CPUS, capacity=Resources(cpus=8, memory_bytes=2**33))], LIMITS)
+    accept(large, [CPUS, SILENT], LIMITS)
     with pytest.raises(InvalidError, match=r"5 pservers and 5 trainers\) can never run"):
-        accept(spec(*(replace(large.roles[0], name=name) for name in ("pserver", "trainer"))), [CPUS], Quota(), LIMITS)
+        accept(spec(*(replace(large.roles[0], name=name) for name in ("pserver", "trainer"))), [CPUS], LIMITS)
     with pytest.raises(InvalidError, match="3 GPUs"):
-        accept(spec(role(count=3)), [GPUS], Quota(), LIMITS)
+        accept(spec(role(count=3)), [GPUS], LIMITS)
 
 
 def test_a_job_that_asks_for_nothing_special_is_never_too_large() -> None:
-    accept(spec(role(count=100)), [CPUS], Quota(), LIMITS)
+    accept(spec(role(count=100)), [CPUS], LIMITS)
 
 
 @pytest.mark.parametrize(
-    ("asked", "quota", "free", "becomes"),
+    ("asked", "offers", "becomes"),
     [
-        (None, None, False, 1800),
-        (86400, None, False, 86400),
-        (None, 600, False, 600),
-        (None, 86400, False, 1800),
-        (600, 600, False, 600),
-        (60, None, True, 60),
+        (None, [CPUS], 1800),
+        (86400, [CPUS], 86400),
+        (None, [limited(CPUS, Quota(wall_time_seconds=600))], 600),
+        (None, [limited(CPUS, Quota(wall_time_seconds=600), ALL_CLUSTERS)], 600),
+        (None, [limited(CPUS, Quota(wall_time_seconds=86400))], 1800),
+        (600, [limited(CPUS, Quota(wall_time_seconds=600))], 600),
+        (60, [FREE], 60),
+        (None, [limited(CPUS, Quota(wall_time_seconds=900)), limited(GPUS, Quota(wall_time_seconds=600))], 600),
+        (None, [limited(CPUS, Quota(wall_time_seconds=900)), limited(GPUS, Quota(instances=0))], 900),
+        (3600, [FREE, CPUS], 3600),
     ],
 )
-def test_wall_time_is_what_was_asked_for_else_the_least_of_the_limits(
-    asked: int | None, quota: int | None, free: bool, becomes: int
+def test_wall_time_is_what_was_asked_for_else_the_least_of_the_limits_of_those_that_take_it(
+    asked: int | None, offers: list[Offer], becomes: int
 ) -> None:
-    offer = FREE if free else CPUS
-    accepted = accept(spec(wall_time_seconds=asked), [offer], Quota(wall_time_seconds=quota), LIMITS)
-    assert accepted.wall_time_seconds == becomes
+    assert accept(spec(wall_time_seconds=asked), offers, LIMITS).wall_time_seconds == becomes
 
 
 def test_a_free_cluster_gives_30_minutes_also_where_the_server_gives_more() -> None:
-    assert accept(spec(), [FREE], Quota(), replace(LIMITS, wall_time_seconds=86400)).wall_time_seconds == 1800
+    assert accept(spec(), [FREE], replace(LIMITS, wall_time_seconds=86400)).wall_time_seconds == 1800
 
 
+@pytest.mark.parametrize("cluster", ["local", ALL_CLUSTERS])
 @pytest.mark.parametrize(
     ("wrong", "quota"),
     [
         (spec(role(count=3)), Quota(instances=2)),
         (spec(wall_time_seconds=601), Quota(wall_time_seconds=600)),
+        (spec(), Quota(wall_time_seconds=0)),
+        (spec(), Quota(minutes_a_day=0)),
     ],
 )
-def test_more_than_the_quota_is_refused_as_such(wrong: JobSpec, quota: Quota) -> None:
+def test_more_than_the_quota_is_refused_as_such(wrong: JobSpec, quota: Quota, cluster: str) -> None:
     with pytest.raises(QuotaError, match="quota: "):
-        accept(wrong, [CPUS], quota, LIMITS)
+        accept(wrong, [limited(CPUS, quota, cluster)], LIMITS)
 
 
 def test_a_job_over_the_quota_of_running_jobs_is_taken_and_waits() -> None:
-    assert accept(spec(), [CPUS], Quota(running_jobs=0), LIMITS).roles == spec().roles
+    assert accept(spec(), [limited(CPUS, Quota(running_jobs=0))], LIMITS).roles == spec().roles
+
+
+def test_a_job_of_a_user_whose_minutes_are_used_up_is_refused_with_the_time_when_there_are_more() -> None:
+    with pytest.raises(QuotaError) as refused:
+        accept(spec(), [free(CPUS, used=6000)], LIMITS)
+    assert refused.value.message == (
+        "quota: 100 of 100 minutes used today (UTC) by ann on cce; "
+        "there are more after midnight, at 2026-11-16T00:00+00:00"
+    )
+    with pytest.raises(QuotaError, match="99 of 100 minutes used today .* and less than one is left"):
+        accept(spec(), [free(CPUS, used=5990)], LIMITS)
+    accept(spec(wall_time_seconds=10), [free(CPUS, used=5990)], LIMITS)
+    accept(spec(), [free(CPUS, used=6000), CPUS], LIMITS)
+
+
+def test_minutes_that_are_only_kept_for_what_runs_may_be_waited_for() -> None:
+    accept(spec(), [free(CPUS, used=60, kept=5940)], LIMITS)
+
+
+def test_a_job_is_refused_while_too_many_of_its_user_wait() -> None:
+    with pytest.raises(QuotaError, match="quota: 100 of 100 jobs waiting for ann on cce; submit more when one has"):
+        accept(spec(), [free(CPUS, waiting=100)], LIMITS)
+    accept(spec(), [free(CPUS, waiting=99)], LIMITS)
+    accept(spec(), [free(CPUS, waiting=100), CPUS], LIMITS)

@@ -1,9 +1,18 @@
-"""Every route of `/v1`, by subject. A route decodes, calls one service and encodes; it decides nothing."""
+"""Every route of `/v1`, by subject. A route decodes, calls one service, has the act recorded and
+encodes; it decides nothing."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
-from paddlecloud.server.rest import accounts, files, jobs, server
+from paddlecloud.server.rest import accounts, audit, files, jobs, server, shipping, space
 
-ROUTERS: tuple[APIRouter, ...] = (server.router, accounts.router, jobs.router, files.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    server.router,
+    accounts.router,
+    audit.router,
+    jobs.router,
+    files.router,
+    shipping.router,
+    space.router,
+)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 
+from anyio import to_thread
 from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
@@ -14,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from paddlecloud.model import wire
 from paddlecloud.model.errors import UnauthenticatedError
 from paddlecloud.server import streams
+from paddlecloud.server.shares import Shares
 
 _RECHECK_SECONDS = 2.0
 
@@ -24,6 +26,20 @@ def answer(value: object, status: int = 200) -> Response:
 
 def done() -> Response:
     return Response(status_code=204)
+
+
+def made_of(pieces: Iterator[bytes], shares: Shares, user: str) -> Response:
+    """Bytes that take work to make: in the turn of one user, in the threads for that, as fast as they are read."""
+    return StreamingResponse(_made(pieces, shares, user), media_type="application/octet-stream")
+
+
+async def _made(pieces: Iterator[bytes], shares: Shares, user: str) -> AsyncIterator[bytes]:
+    while True:
+        async with shares.digests.take(user):
+            piece = await to_thread.run_sync(next, pieces, None, limiter=shares.hashing)
+        if piece is None:
+            return
+        yield piece
 
 
 def stream(pieces: AsyncIterator[bytes], recheck: Callable[[], None], seat: AbstractContextManager[None]) -> Response:

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.convertors import PathConvertor, register_url_convertor
 
-from paddlecloud.model import wire
+from paddlecloud.model import paths, wire
+from paddlecloud.model.transfers import FilePage, PackRequest, UploadPlan
 from paddlecloud.model.tree import Manifest
-from paddlecloud.model.views import FilePage, UploadPlan
 from paddlecloud.server.caller import Called, Caller, ChunkBody, ManifestBody, PackBody, Sender, known_parameters
 from paddlecloud.server.openapi import BYTES, TEXT, says
-from paddlecloud.server.rest.answers import answer, done
+from paddlecloud.server.rest.answers import answer, done, made_of
 from paddlecloud.server.rest.ranges import Digest, send
 
 
@@ -67,14 +67,27 @@ def list_files(
 ) -> Response:
     """A job's results, in the order of their paths."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    called.jobs.check_kept(job, prefix)
     return answer(called.transfers.list(job.id, prefix, cursor, limit))
+
+
+@router.post("/jobs/{job_id}/pack", openapi_extra=says(bytes, media=BYTES, body=PackRequest, errors=(404, 413)))
+def pack_files(job_id: str, caller: Sender, called: Called, body: PackBody) -> Response:
+    """Many small files of a job's results, in the order asked for, as /v1/chunks takes them; one that is not there, or
+    is too large for a pack, has a SHA-256 of zeros and no bytes."""
+    job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    pieces = called.transfers.pack(job.id, wire.decode(PackRequest, body).paths)
+    return made_of(pieces, called.shares, caller.user.name)
 
 
 @router.get("/jobs/{job_id}/files/{path:any_path}", openapi_extra=says(bytes, media=BYTES, errors=(404, 412, 416)))
 def get_file(job_id: str, path: str, request: Request, caller: Caller, called: Called) -> Response:
-    """One file of a job's results; takes Range, If-Match, If-None-Match, If-Range and Want-Repr-Digest."""
+    """One file of a job's results; takes Range, If-Match, If-None-Match, If-Range, Want-Repr-Digest
+    and Want-Content-Digest."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    return send(request, called.transfers.open(job.id, path), Digest(called.shares, caller.user.name))
+    with called.jobs.telling_removed(job, path):
+        opened = called.transfers.open(job.id, path)
+    return send(request, opened, Digest(called.shares, caller.user.name))
 
 
 @router.get("/jobs/{job_id}/tasks/{task}/log", openapi_extra=says(str, media=TEXT, errors=(404, 412, 416)))
@@ -82,4 +95,6 @@ def get_log(job_id: str, task: str, request: Request, caller: Caller, called: Ca
     """A task's log as it is now; takes the same headers as a file."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     digest = Digest(called.shares, caller.user.name)
-    return send(request, called.transfers.open_log(job.id, task), digest, media="text/plain")
+    with called.jobs.telling_removed(job, paths.LOGS):
+        opened = called.transfers.open_log(job.id, task)
+    return send(request, opened, digest, media="text/plain")

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
-from paddlecloud.model import wire
+from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
-from paddlecloud.model.units import parse_duration
 from paddlecloud.model.views import Acceptance, JobDetail, JobPage
-from paddlecloud.server.caller import Called, Caller, JsonBody, Recheck, Sender, known_parameters
+from paddlecloud.server.caller import Called, Caller, FromWhere, JsonBody, Recheck, Sender, known_parameters
 from paddlecloud.server.openapi import EVENTS, says
 from paddlecloud.server.rest.answers import answer, stream
+from paddlecloud.server.rest.moments import Since, moment
 
 router = APIRouter(
     prefix="/v1", tags=["jobs"], default_response_class=Response, dependencies=[Depends(known_parameters)]
 )
 
-_LONGEST_AGO_SECONDS = 100 * 365 * 86400
-
 LastEventId = Annotated[str | None, Header(description="The id of the last piece seen: what follows it is sent.")]
 Follow = Annotated[bool, Query(description="Go on as it happens; else end when all was sent.")]
 
 
-@router.post("/jobs", status_code=201, openapi_extra=says(Job, status=201, body=JobSpec, errors=(409, 413, 507)))
+@router.post("/jobs", status_code=201, openapi_extra=says(Job, status=201, body=JobSpec, errors=(409, 413, 429, 507)))
 def submit(
     caller: Sender,
     called: Called,
+    origin: FromWhere,
     body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="The same key and body make the same job.")] = None,
 ) -> Response:
     """Submit a job."""
     spec = wire.decode(JobSpec, body)
-    return answer(called.jobs.submit(caller.user, spec, idempotency_key=idempotency_key), 201)
+    return answer(called.jobs.submit(caller.user, spec, origin=origin, idempotency_key=idempotency_key), 201)
 
 
 @router.post("/jobs/check", openapi_extra=says(Acceptance, body=JobSpec, errors=(413,)))
@@ -79,9 +77,9 @@ def get_job(job_id: str, caller: Caller, called: Called) -> Response:
 
 
 @router.post("/jobs/{job_id}/kill", openapi_extra=says(Job, errors=(404, 409)))
-def kill(job_id: str, caller: Caller, called: Called) -> Response:
+def kill(job_id: str, caller: Caller, called: Called, origin: FromWhere) -> Response:
     """Ask for a job's end."""
-    return answer(called.jobs.kill(caller.user, job_id, everyone=caller.admin))
+    return answer(called.jobs.kill(caller.user, job_id, origin=origin, everyone=caller.admin))
 
 
 @router.get("/jobs/{job_id}/tasks", openapi_extra=says(list[TaskReport], errors=(404,)))
@@ -132,14 +130,15 @@ def logs(
     recheck: Recheck,
     task: Annotated[str | None, Query(description="Of this task alone, such as trainer-0.")] = None,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Begin with each log's last lines.")] = None,
-    since: Annotated[str | None, Query(description="Begin with what was written since: 10m, an RFC 3339 time.")] = None,
+    since: Since = None,
     follow: Follow = True,
     last_event_id: LastEventId = None,
 ) -> Response:
     """The logs of a job's tasks (event `log`, data LogPiece), then its state (event `end`, data LogEnd)."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    moment = _moment(since, called.clock())
-    offsets = called.streams.log_offsets(job, task=task, tail=tail, since=moment, seen=last_event_id)
+    called.jobs.check_kept(job, paths.LOGS)
+    begin = moment(since, called.clock())
+    offsets = called.streams.log_offsets(job, task=task, tail=tail, since=begin, seen=last_event_id)
     pieces = called.streams.logs(job, offsets, follow=follow)
     return stream(pieces, recheck, called.shares.stream(caller.user.name))
 
@@ -154,17 +153,6 @@ def _states(text: str | None) -> list[JobState] | None:
         raise InvalidError(
             f"state {text!r} is not known: give some of {known}, divided by commas", field="state"
         ) from None
-
-
-def _moment(text: str | None, now: datetime) -> datetime | None:
-    """A time that was given as such, or as how long ago."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except ValueError:
-        return now - timedelta(seconds=min(parse_duration(text, "since"), _LONGEST_AGO_SECONDS))
 
 
 def _event(text: str | None) -> int | None:

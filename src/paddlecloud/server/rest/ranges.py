@@ -1,4 +1,4 @@
-"""A file as an answer: whole or in part (RFC 9110), with its digest when asked for (RFC 9530), in pieces.
+"""A file as an answer: whole or in part (RFC 9110), with digests when asked for (RFC 9530), in pieces.
 
 A digest takes as long as the file is large, and job code can make a file as large as it likes: it is made a little at
 a time, in threads of its own, and only as long as somebody waits for it.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
 
 from anyio import to_thread
@@ -19,12 +21,15 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from paddlecloud.model.errors import ConflictError, InvalidError, PaddleCloudError
+from paddlecloud.model.tree import RANGE_BYTES
 from paddlecloud.server.problems import problem, request_id
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.transfers import OpenFile
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 _PIECES_AT_ONCE = 16
+_SLICE_BYTES = 256 * 1024  # more at once than a socket takes would be copied again and again by asyncio
+_OF_ALL, _OF_PART = "repr-digest", "content-digest"
 
 
 def send(request: Request, opened: OpenFile, digest: Digest, *, media: str = "application/octet-stream") -> Response:
@@ -50,18 +55,20 @@ def _answer(request: Request, opened: OpenFile, digest: Digest, media: str) -> R
     if headers.get("if-range", opened.etag) != opened.etag:
         asked = None
     described = {"ETag": opened.etag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache"}
-    wanted = digest if "sha-256" in headers.get("want-repr-digest", "") else None
     found = _RANGE.fullmatch(asked.strip()) if asked else None
-    if found is None:
-        # Other units and lists of ranges may be answered with the whole.
-        return _Part(opened, 0, size, status=200, headers=described, media=media, digest=wanted)
-    part = _part(found[1], found[2], size)
+    # Other units and lists of ranges may be answered with the whole.
+    part = _part(found[1], found[2], size) if found else (0, size)
     if part is None:
         wrong = InvalidError(f"range {asked!r} is not within the file's {size} bytes", field="Range")
         return _refused(wrong, 416, request, {"ETag": opened.etag, "Content-Range": f"bytes */{size}"})
     start, end = part
-    described["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    return _Part(opened, start, end, status=206, headers=described, media=media, digest=wanted)
+    if found:
+        described["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    wanted = frozenset(name for name in (_OF_ALL, _OF_PART) if "sha-256" in headers.get(f"want-{name}", ""))
+    if end - start > RANGE_BYTES:
+        wanted -= {_OF_PART}
+    status = 206 if found else 200
+    return _Part(opened, part, status=status, headers=described, media=media, digest=digest, wanted=wanted)
 
 
 def _part(first: str, last: str, size: int) -> tuple[int, int] | None:
@@ -79,35 +86,51 @@ def _matches(listed: str, etag: str) -> bool:
 
 
 class _Part(StreamingResponse):
-    """The bytes of a file from `start` up to `end`, after the `digest` of all of it if there is one to be made."""
+    """The bytes of a file in a range, with the digests that are `wanted`."""
 
     def __init__(
         self,
         opened: OpenFile,
-        start: int,
-        end: int,
+        part: tuple[int, int],
         *,
         status: int,
         headers: dict[str, str],
         media: str,
-        digest: Digest | None,
+        digest: Digest,
+        wanted: AbstractSet[str],
     ) -> None:
+        start, end = part
         described = headers | {"Content-Length": str(end - start)}
         super().__init__(_pieces(opened, start, end), status, described, media)
         self._opened = opened
+        self._part = part
         self._digest = digest
+        self._wanted = wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if self._digest is not None:
-                found = await self._digest(self._opened, Request(scope, receive))
-                self.headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(found).decode()}:"
-            await super().__call__(scope, receive, send)
+            async with AsyncExitStack() as stack:
+                if _OF_ALL in self._wanted:
+                    self.headers[_OF_ALL] = _member(await self._digest(self._opened, Request(scope, receive)))
+                if _OF_PART in self._wanted:
+                    content, digest = await stack.enter_async_context(self._digest.held(self._opened, *self._part))
+                    self.headers[_OF_PART] = _member(digest)
+                    self.body_iterator = _slices(content)
+                await super().__call__(scope, receive, send)
         except FileCutError:
             # Its length was told, so the answer cannot end well: the client sees it broken and asks anew.
             raise ClientDisconnect from None
         finally:
             self._opened.file.close()
+
+
+def _member(digest: bytes) -> str:
+    return f"sha-256=:{base64.b64encode(digest).decode()}:"
+
+
+async def _slices(content: bytes) -> AsyncIterator[memoryview]:
+    for start in range(0, len(content), _SLICE_BYTES):
+        yield memoryview(content)[start : start + _SLICE_BYTES]
 
 
 class FileCutError(Exception):
@@ -123,7 +146,7 @@ def _pieces(opened: OpenFile, start: int, end: int) -> Iterator[bytes]:
 
 
 class Digest:
-    """SHA-256 of a file, made in the turn of one user."""
+    """SHA-256 of a file, or of a part of it, made in the turn of one user."""
 
     def __init__(self, shares: Shares, user: str) -> None:
         self._shares = shares
@@ -145,6 +168,21 @@ class Digest:
                 if await request.is_disconnected():
                     raise ClientDisconnect
         return digest.digest()
+
+    @asynccontextmanager
+    async def held(self, opened: OpenFile, start: int, end: int) -> AsyncIterator[tuple[bytes, bytes]]:
+        """A small part, read once, and its digest: of the very bytes that are sent. Held in the user's own memory."""
+
+        def read() -> tuple[bytes, bytes]:
+            content = opened.read(start, end)
+            if len(content) < end - start:
+                raise FileCutError
+            return content, hashlib.sha256(content).digest()
+
+        async with self._shares.bodies.take(self._user, end - start):
+            async with self._shares.digests.take(self._user):
+                found = await to_thread.run_sync(read, limiter=self._shares.hashing)
+            yield found
 
 
 def _refused(error: PaddleCloudError, status: int, request: Request, headers: dict[str, str]) -> Response:
