@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from paddlecloud.model.errors import ConflictError
 from paddlecloud.sdk.client import Client
 from paddlecloud.sdk.profile import Profile
 from tests.flow.lab import Lab
@@ -37,7 +39,8 @@ class SharedLab(Lab):
     def close(self) -> None:
         for job in self.operator.list(everyone=True):
             if not job.state.final:
-                self.operator.kill(job.id)
+                with suppress(ConflictError):  # it may end by itself in this moment
+                    self.operator.kill(job.id)
                 self.operator.wait(job.id, timeout=30)
         self.user.close()
         self.operator.close()

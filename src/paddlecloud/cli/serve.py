@@ -140,7 +140,7 @@ def checkup(file: Path | None, *, embedded: bool) -> list[Finding]:
     from paddlecloud.server import checkup, config
 
     settings = config.load(file, embedded=embedded)
-    return checkup.examine(settings, shell.now(), healthy=answering(settings.server.data) is not None)
+    return checkup.examine(settings, shell.now(), healthy=answering(settings.server.data, ready=True) is not None)
 
 
 def _serve(args: Namespace) -> None:
@@ -236,7 +236,7 @@ def _configured(around: Surroundings) -> Configured | None:
     profile = profiles.load(around)
     if profile.embedded:
         return None
-    return Configured(url=profile.server, source=profile.sources["server"], answers=_ready(profile))
+    return Configured(url=profile.server, source=profile.sources["server"], answers=_says_yes(profile, "/readyz"))
 
 
 def _status_text(found: Status) -> str:
@@ -273,8 +273,11 @@ def require_server_parts() -> None:
         raise ConfigError(f"the parts that run a server are not installed on this machine: {INSTALL}")
 
 
-def answering(folder: Path) -> Running | None:
-    """The server of this data folder, if it is ready to be asked."""
+def answering(folder: Path, *, ready: bool = False) -> Running | None:
+    """The server of this data folder, if it can be asked; `ready`: and if it takes jobs.
+
+    One whose database is away is asked all the same: its answer says so, and no other can take its place.
+    """
     try:
         plain = json.loads((folder / "server.json").read_bytes())
         running = Running(
@@ -286,15 +289,15 @@ def answering(folder: Path) -> Running | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     there = Profile(server=running.url, fingerprint=running.fingerprint)
-    return running if _alive(running.pid) and _ready(there) else None
+    return running if _alive(running.pid) and _says_yes(there, "/readyz" if ready else "/healthz") else None
 
 
-def _ready(there: Profile) -> bool:
+def _says_yes(there: Profile, path: str) -> bool:
     from paddlecloud.sdk import trust
     from paddlecloud.sdk.connections import BrokenError
 
     try:
-        return trust.connections(there).request("GET", "/readyz", seconds=5.0).read().status == 200
+        return trust.connections(there).request("GET", path, seconds=5.0).read().status == 200
     except BrokenError:
         return False
 
@@ -326,7 +329,7 @@ def _start(around: Surroundings) -> Running:
             start_new_session=True,
         )
     while time.monotonic() - began < _START_SECONDS:
-        running = answering(folder)
+        running = answering(folder, ready=True)
         if running is not None:
             shell.talk(f"started the embedded server at {running.url} (paddlecloud down stops it)")
             return running
