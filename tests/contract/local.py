@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from paddlecloud.model.task import TaskReport
 from paddlecloud.runtime import processes, taskfile, variables
 from paddlecloud.runtime.folder import TaskFolder
 from tests.launches import ended, make_launch, wait_for
+from tests.waiting import wait_until
 
 PYTHON_FORKED_AWAY = "import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0);"
 
@@ -69,6 +71,13 @@ class Room:
         """Start it, and the report of its first task once all have ended."""
         self.backend.start(launch)
         return wait_for(self.backend, launch.handle, ended).tasks[0]
+
+    def run_and_clean(self, launch: Launch) -> None:
+        """Run one that leaves its folders as they were, so that they can be used again."""
+        self.run(launch)
+        for task in launch.tasks:
+            os.close(wait_until(self.task_folder(launch, task.name).lock, "its supervisor has let go"))
+        self.backend.clean([launch.handle])
 
     def write_down(self, launch: Launch, boot: str | None = None) -> None:
         """What a server leaves that dies after it wrote the task files and before it asked for the tasks."""

@@ -258,14 +258,15 @@ def test_an_end_that_no_one_read_before_the_machine_went_down_is_known_after_it(
     assert room.backend.report([launch.handle])[launch.handle].tasks[0].exit_code == 6
 
 
-def test_a_folder_that_a_task_left_as_it_was_is_used_again(room: Room) -> None:
-    first, second = room.launch("true"), room.launch("exit 3", "exit 4")
-    room.run(first)
-    room.backend.clean([first.handle])
+def test_a_folder_that_tasks_left_as_it_was_is_used_again_by_as_many(room: Room) -> None:
+    first, second, third = room.launch("true", "true"), room.launch("exit 3"), room.launch("exit 4", "exit 5")
+    room.run_and_clean(first)
     [spare] = room.tasks.glob(".spare-*")
     assert room.run(second).exit_code == 3
-    assert room.backend.report([second.handle])[second.handle].tasks[1].exit_code == 4
+    assert spare.exists()
+    room.run(third)
     assert not spare.exists()
+    assert [task.exit_code for task in room.backend.report([third.handle])[third.handle].tasks] == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -289,10 +290,19 @@ def test_nothing_that_a_task_leaves_reaches_another(room: Room, leave: str) -> N
 
 def test_a_folder_that_is_used_again_has_its_mode_again(room: Room) -> None:
     first, second = room.launch("chmod 700 . $HOME; chmod 1777 $TMPDIR"), room.launch("stat -c %a . $HOME $TMPDIR")
-    room.run(first)
-    room.backend.clean([first.handle])
+    room.run_and_clean(first)
     room.run(second)
     assert log(second) == "755\n755\n755\n"
+
+
+def test_a_supervisor_that_has_not_quite_ended_keeps_no_one_else_out(room: Room) -> None:
+    first, second = room.launch("true"), room.launch("exit 3")
+    room.run(first)
+    lock = wait_until(room.task_folder(first).lock, "the supervisor has let go")
+    room.backend.clean([first.handle])
+    assert not list(room.tasks.glob(".spare-*"))
+    assert room.run(second).exit_code == 3
+    os.close(lock)
 
 
 def test_what_was_being_written_when_the_server_died_does_not_count_as_started(room: Room) -> None:

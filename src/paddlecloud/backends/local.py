@@ -128,10 +128,11 @@ class LocalBackend:
         if ended:
             sync_folder(str(self._root))
         for handle in handles:
-            for task in self._held.pop(handle, ()):
+            tasks = self._held.pop(handle, ())
+            for task in tasks:
                 task.remove_groups()
-                self._spares.put(TaskFolder(f"{self._trash(handle)}/{task.name}"))
-            _remove(self._trash(handle))
+            if not self._spares.put(self._trash(handle), [task.name for task in tasks]):
+                _remove(Path(self._trash(handle)))
 
     def close(self) -> None:
         self._knocks.close()
@@ -142,8 +143,8 @@ class LocalBackend:
             raise RefusedError(f"{handle!r} cannot be the name of a handle", field="handle")
         return f"{self._root}/{handle}"
 
-    def _trash(self, handle: str) -> Path:
-        return Path(f"{self._root}/.trash-{handle}")
+    def _trash(self, handle: str) -> str:
+        return f"{self._root}/.trash-{handle}"
 
     def _tasks(self, handle: str) -> Sequence[LocalTask]:
         """The tasks of a handle, in the order that they are reported in."""
@@ -180,9 +181,9 @@ class LocalBackend:
         orders = render(launch, here)
         try:
             remove_tree(Path(part))
-            os.mkdir(part, 0o700)
+            if not self._spares.take(part, orders):
+                os.mkdir(part, 0o700)
             for name, task_file in orders.items():
-                self._spares.take(f"{part}/{name}")
                 TaskFolder(f"{part}/{name}").create(taskfile.encode(task_file))
             os.rename(part, folder)
         except OSError as error:

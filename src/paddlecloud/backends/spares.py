@@ -1,7 +1,7 @@
-"""Folders of ended tasks that are as good as new, kept to be used again.
+"""Folders of handles that are over and as good as new, kept to be used again.
 
 When ext4 makes a file it looks at every inode nearby that was deleted in the last minutes: with folders made and
-removed for each task, a start would soon cost milliseconds. Nothing of a task may reach the next one, so a folder is
+removed for each job, a start would soon cost milliseconds. Nothing of a task may reach the next one, so a folder is
 kept only if all in it that a task can write to is empty and unchanged.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import array
 import fcntl
+import itertools
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from paddlecloud.runtime.folder import TaskFolder
@@ -21,28 +23,44 @@ _GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS: what chattr sets
 class Spares:
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._kept: list[str] = []
+        self._numbers = itertools.count()
+        self._kept: dict[frozenset[str], list[str]] = {}  # by the names of the tasks that have folders in it
 
-    def put(self, folder: TaskFolder) -> None:
-        """Keep the folder of a task that is over, if it is as good as new."""
-        if len(self._kept) < _MOST and _as_new(folder):
-            spare = f"{self._root}/.spare-{len(self._kept)}"
-            os.rename(folder.path, spare)
-            self._kept.append(spare)
+    def put(self, folder: str, tasks: Collection[str]) -> bool:
+        """Keep the folder of a handle with these tasks, if there is nothing in it but what every task gets."""
+        if not tasks or sum(map(len, self._kept.values())) >= _MOST or not _as_new(folder, tasks):
+            return False
+        spare = f"{self._root}/.spare-{next(self._numbers)}"
+        os.rename(folder, spare)
+        self._kept.setdefault(frozenset(tasks), []).append(spare)
+        return True
 
-    def take(self, path: str) -> None:
-        """Put a spare folder at this path, if there is one."""
-        if self._kept:
-            os.rename(self._kept.pop(), path)
+    def take(self, folder: str, tasks: Collection[str]) -> bool:
+        """Put a spare folder for these tasks at this path, if there is one."""
+        kept = self._kept.get(frozenset(tasks))
+        if not kept:
+            return False
+        os.rename(kept.pop(), folder)
+        return True
 
 
-def _as_new(folder: TaskFolder) -> bool:
+def _as_new(folder: str, tasks: Collection[str]) -> bool:
+    try:
+        return set(os.listdir(folder)) == set(tasks) and all(_reset(TaskFolder(f"{folder}/{task}")) for task in tasks)
+    except OSError:
+        return False
+
+
+def _reset(folder: TaskFolder) -> bool:
+    lock = folder.lock()
+    if lock is None:
+        return False  # its supervisor has not quite ended, and would keep the next one out
     try:
         own = _marks(folder.path)
         written = (folder.own, folder.work, folder.home, folder.temporary, folder.mount)
         return all(_marks(path) == own for path in written) and folder.reset()
-    except OSError:
-        return False
+    finally:
+        os.close(lock)
 
 
 def _marks(path: str) -> tuple[object, ...]:

@@ -113,9 +113,9 @@ class Leaf(NamedTuple):
                     _write(path, value)
 
     def join(self) -> None:
-        """Move this process into the leaf."""
+        """Move this process, which has one thread, into the leaf."""
         for folder in self.folders:
-            _write(os.path.join(folder, "cgroup.procs"), "0")
+            _join(folder)
 
     def ran_out_of_memory(self) -> bool:
         version, folder = self.limiting.get("memory", (0, ""))
@@ -195,13 +195,16 @@ def end(folders: tuple[str, ...]) -> None:
         remove(folders)
 
 
-def find(name: str, found: list[Hierarchy]) -> Groups:
-    """Where leaves can be made, each place tried out with a process of ours; `name` is the folder above the leaves."""
+def find(name: str, found: list[Hierarchy], *, to_kill: bool = True) -> Groups:
+    """Where leaves can be made, each place tried out with a process of ours; `name` is the folder above the leaves. Not
+    `to_kill`: a place that can kill but limits nothing is left out."""
     limiting: dict[str, tuple[int, str]] = {}
     killing = None
     for hierarchy in found:
         base = os.path.join(_outside_keeper(hierarchy.folder), name)
         wanted = [controller for controller in CONTROLLERS if controller in hierarchy.controllers]
+        if not wanted and not to_kill:
+            continue
         enabled = wanted if hierarchy.version == 1 else _enable(base, wanted)
         if not _can_hold(base):
             continue
@@ -293,6 +296,15 @@ def _below(mount: str, root: str, group: str) -> str:
 
 def _each_once(folders: list[str], last: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(folders + ([last] if last else [])))
+
+
+def _join(folder: str) -> None:
+    """A thread moves at once, a process only after a moment in which no other may fork or end; version 2 has no file
+    for threads."""
+    try:
+        _write(os.path.join(folder, "tasks"), "0")
+    except FileNotFoundError:
+        _write(os.path.join(folder, "cgroup.procs"), "0")
 
 
 def _make(folder: str) -> None:

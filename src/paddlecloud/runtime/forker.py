@@ -18,7 +18,7 @@ from paddlecloud.runtime.cgroups import Groups
 from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.namespaces import Isolation
-from paddlecloud.runtime.run import supervise
+from paddlecloud.runtime.run import Order, read_order, supervise
 
 REQUEST_BYTES = 8192
 _AT_ONCE = 64
@@ -31,17 +31,19 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     `root` holds the folders of all handles. `group` names the folder of our control groups; an empty `with_…` leaves
     that kind of isolation out.
     """
-    groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [])
     isolation = _probe(root) if with_namespaces else Isolation()
+    # The end of a PID namespace kills all in it.
+    groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [], to_kill=not isolation.pid)
     forks = _Forks(channel, isolation, groups, os.getpid(), namespaces.can_leave(isolation))
     processes.boot_id()  # known from here on, in every fork
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of ours
     _answer(channel, {"mount": isolation.mount, "isolation": f"{isolation}; {groups}"})
     while folders := _requests(channel):
+        orders = [read_order(folder) for folder in folders]
         # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
         sync_folder(root)
-        _answer(channel, {"requests": len(folders), "error": forks.make(folders)})
+        _answer(channel, {"requests": len(folders), "error": forks.make(orders)})
     groups.remove()
 
 
@@ -70,36 +72,36 @@ class _Forks(NamedTuple):
     helper: int
     several: bool  # one process may make several PID namespaces, one after the other
 
-    def make(self, folders: list[str]) -> str:
-        """Make a supervisor for each folder; what kept us from some of them, or ""."""
-        each = len(folders) if self.several else 1
+    def make(self, orders: list[Order]) -> str:
+        """Make a supervisor for each task; what kept us from some of them, or ""."""
+        each = len(orders) if self.several else 1
         between: list[int] = []
         error = ""
-        for start in range(0, len(folders), each):
+        for start in range(0, len(orders), each):
             try:
                 child = os.fork()
             except OSError as refused:
                 error = f"cannot start a process: {refused.strerror}"
                 break
             if child == 0:
-                self._go_between(folders[start : start + each])
+                self._go_between(orders[start : start + each])
             between.append(child)
         failed = [child for child in between if os.waitpid(child, 0)[1] != 0]
         return "cannot start a process: too many are running" if failed else error
 
-    def _go_between(self, folders: list[str]) -> NoReturn:
+    def _go_between(self, orders: list[Order]) -> NoReturn:
         """Fork each supervisor into the namespaces of its task; without a PID namespace, into the care of a guard."""
         code = 1
         try:
             os.close(self.channel)
-            for folder in folders:
+            for order in orders:
                 if not self.isolation.pid:
                     if os.fork() == 0:
-                        self._guard(folder)
+                        self._guard(order)
                     continue
-                problem = self._enter()
+                entered = self._enter(order)
                 if os.fork() == 0:
-                    self._supervise(folder, problem)
+                    self._supervise(entered)
                 if self.several:
                     namespaces.leave()
             code = 0
@@ -108,33 +110,33 @@ class _Forks(NamedTuple):
         finally:
             os._exit(code)
 
-    def _guard(self, folder: str) -> NoReturn:
+    def _guard(self, order: Order) -> NoReturn:
         """Stay until the supervisor has ended, and end what it leaves if it was killed."""
         try:
-            problem = self._enter()
+            entered = self._enter(order)
             namespaces.become_subreaper()
             supervisor = os.fork()
             if supervisor == 0:
                 namespaces.become_subreaper()
-                self._supervise(folder, problem)
+                self._supervise(entered)
             os.waitpid(supervisor, 0)
             processes.end_all_children()
         finally:
             os._exit(0)
 
-    def _enter(self) -> str:
-        """Enter new namespaces; what kept us from it, or ""."""
+    def _enter(self, order: Order) -> Order:
+        """Enter new namespaces for a task; the task, with what kept us from it."""
         try:
             namespaces.enter(self.isolation)
         except OSError as error:
-            return describe(error)
-        return ""
+            return order._replace(problem=describe(error))
+        return order
 
-    def _supervise(self, folder: str, problem: str) -> NoReturn:
+    def _supervise(self, order: Order) -> NoReturn:
         code = 1
         try:
             os.setsid()
-            supervise(folder, self.isolation, self.groups, time.time, problem)
+            supervise(order, self.isolation, self.groups, time.time)
             if not os.path.exists(f"/proc/{self.helper}"):
                 self.groups.remove()  # the helper could not, while this task was running
             code = 0

@@ -6,7 +6,7 @@ import os
 import signal
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, namespaces, variables, workdir
+from paddlecloud.runtime import cgroups, namespaces, workdir
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
@@ -20,6 +20,7 @@ class Inside(NamedTuple):
     """All that is needed there, made ready outside."""
 
     task: TaskFile
+    environment: dict[str, str]
     folder: TaskFolder
     isolation: Isolation
     leaf: Leaf
@@ -37,7 +38,7 @@ class Inside(NamedTuple):
             os.chdir(self.folder.work)
             os.umask(0o022)
             _default_signals()
-            os.execve("/bin/sh", ["sh", "-c", self.task.command], variables.environment(self.task))
+            os.execve("/bin/sh", ["sh", "-c", self.task.command], self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
             os.write(self.words, describe(error).encode("utf-8", "replace"))
         finally:

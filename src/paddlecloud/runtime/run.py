@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Callable, NamedTuple
 
-from paddlecloud.runtime import cgroups, namespaces, processes, smallfiles, taskfile, wake
+from paddlecloud.runtime import cgroups, namespaces, processes, smallfiles, taskfile, variables, wake
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
@@ -37,10 +37,28 @@ class Outcome(NamedTuple):
         return self.exit_code == 0
 
 
-def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[], float], problem: str = "") -> None:
-    """Run the task of this folder from its start to its exit file, unless someone has or does already; with a `problem`
-    it ends before it starts. This process is in the namespaces of the task, but for its mounts."""
+class Order(NamedTuple):
+    """A task as it was read before the fork: what is done there is done once, and copies no page."""
+
+    folder: TaskFolder
+    task: TaskFile | None
+    environment: dict[str, str]
+    problem: str  # what keeps it from starting, or ""
+
+
+def read_order(path: str) -> Order:
     folder = TaskFolder(path)
+    try:
+        task = taskfile.read(folder.task_file)
+    except (OSError, TaskFileError) as error:
+        return Order(folder, None, {}, describe(error))
+    return Order(folder, task, variables.environment(task), "")
+
+
+def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> None:
+    """Run a task from its start to its exit file, unless someone has or does already; with a problem it ends before it
+    starts. This process is in the namespaces of the task, but for its mounts."""
+    folder = order.folder
     lock = folder.lock()
     if lock is None or not folder.untouched:
         return
@@ -51,7 +69,9 @@ def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[
     leaf = groups.leaf(f"{folder.handle}.{folder.task}")
     started_at = clock()
     folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
-    task, outcome, tail = _run(folder, isolation, leaf, lock, problem)
+    if order.task is not None:
+        wake.knock(order.task.wake)
+    outcome, tail = _run(order, isolation, leaf, lock)
     ended = Ended(
         exit_code=outcome.exit_code,
         signal=outcome.signal,
@@ -61,24 +81,24 @@ def supervise(path: str, isolation: Isolation, groups: Groups, clock: Callable[[
         tail=tail,
     )
     _leave(folder, ended)
-    if task is not None:
-        wake.knock(task.wake)
+    os.close(lock)
+    if order.task is not None:
+        wake.knock(order.task.wake)
 
 
-def _run(
-    folder: TaskFolder, isolation: Isolation, leaf: Leaf, lock: int, problem: str
-) -> tuple[TaskFile | None, Outcome, str]:
+def _run(order: Order, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[Outcome, str]:
+    """What became of the task, and the end of the log of one that failed."""
+    if order.task is None:
+        return _not_started(order.problem), ""
     try:
-        task = taskfile.read(folder.task_file)
-    except (OSError, TaskFileError) as error:
-        return None, _not_started(describe(error)), ""
-    wake.knock(task.wake)
-    try:
-        log = _Log(task)
+        log = _Log(order.task)
     except OSError as error:
-        return task, _not_started(f"no log: {describe(error)}"), ""
+        return _not_started(f"no log: {describe(error)}"), ""
     try:
-        outcome = _not_started(problem) if problem else _Supervision(task, folder, isolation, leaf, log, lock).run()
+        if order.problem:
+            outcome = _not_started(order.problem)
+        else:
+            outcome = _Supervision(order, order.task, isolation, leaf, log, lock).run()
     except OSError as error:
         processes.end_all_children()
         outcome = _not_started(describe(error))
@@ -86,17 +106,16 @@ def _run(
         log.note(outcome.reason)
     tail = "" if outcome.succeeded else log.tail()
     log.close()
-    return task, outcome, tail
+    return outcome, tail
 
 
 class _Supervision:
     """From the start of the command to the end of everything below this process."""
 
-    def __init__(
-        self, task: TaskFile, folder: TaskFolder, isolation: Isolation, leaf: Leaf, log: _Log, lock: int
-    ) -> None:
+    def __init__(self, order: Order, task: TaskFile, isolation: Isolation, leaf: Leaf, log: _Log, lock: int) -> None:
         self._task = task
-        self._folder = folder
+        self._folder = order.folder
+        self._environment = order.environment
         self._isolation = isolation
         self._leaf = leaf
         self._log = log
@@ -121,7 +140,16 @@ class _Supervision:
 
     def _start(self) -> tuple[int, int]:
         reader, writer = os.pipe()
-        inside = Inside(self._task, self._folder, self._isolation, self._leaf, self._limits, self._log.fd, writer)
+        inside = Inside(
+            task=self._task,
+            environment=self._environment,
+            folder=self._folder,
+            isolation=self._isolation,
+            leaf=self._leaf,
+            limits=self._limits,
+            log=self._log.fd,
+            words=writer,
+        )
         command = os.fork()
         if command == 0:
             os.close(self._lock)

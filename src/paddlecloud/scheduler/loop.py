@@ -1,7 +1,7 @@
 """When a round runs: at once when something happened, and from time to time in any case.
 
 Much may happen at once, and a round deals with all of it for little more than the price of one: between two rounds
-there is a moment, so that under load they are fewer, and most of the time is left to whoever answers requests.
+there is a moment in which what happens gathers, so that under load they are fewer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 _PAUSE_SECONDS = 0.5
 _IDLE_SECONDS = 10.0
 _AFTER_FAULT_SECONDS = 2.0
-_SHORTEST_SECONDS = 0.025  # from the beginning of a round to the beginning of the next
-_LONGEST_MOMENT_SECONDS = 1.0
+_SHORTEST_MOMENT_SECONDS = 0.005
+_LONGEST_MOMENT_SECONDS = 0.025
 
 
 class Loop:
@@ -81,6 +81,10 @@ class Loop:
                 log.error("a round failed (%s); the next is in %g s", error, _AFTER_FAULT_SECONDS, exc_info=not known)
                 self._last_fault = str(error)
                 self._stopping.wait(_AFTER_FAULT_SECONDS)
-            took = time.monotonic() - began
-            self._stopping.wait(min(max(2 * took, _SHORTEST_SECONDS - took), _LONGEST_MOMENT_SECONDS))
+            self._stopping.wait(_moment(time.monotonic() - began))
             self._woken.wait(_IDLE_SECONDS if self._round.idle else _PAUSE_SECONDS)
+
+
+def _moment(took: float) -> float:
+    """How long to wait after a round: the longer it took, the more is gathered for the next."""
+    return min(max(_SHORTEST_MOMENT_SECONDS, 2 * took), _LONGEST_MOMENT_SECONDS)

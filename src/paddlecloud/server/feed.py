@@ -21,6 +21,8 @@ _KEPT = 10_000
 _AT_ONCE = 500
 _LOOK_SECONDS = 1.0  # in case a change rang no bell
 _MOMENT_SECONDS = 0.01  # in which changes that come in quick succession gather, to be read at once
+_BUSY_MOMENT_SECONDS = 0.05  # the same, once so many came at a time that no one waits for a single one
+_BUSY = 8
 
 
 class Feed:
@@ -55,25 +57,29 @@ class Feed:
         """Read what is new whenever something changes, as long as the server runs."""
         while not self._changes.closed:
             changed = self._changes.turn()
+            came = 0
             try:
-                await self._read()
+                came = await self._read()
             except Exception as error:
                 known = isinstance(error, UnreachableError)
                 log.error(
                     "events could not be read (%s); the next try is in %g s", error, _LOOK_SECONDS, exc_info=not known
                 )
-            await asyncio.sleep(_MOMENT_SECONDS)
+            await asyncio.sleep(_MOMENT_SECONDS if came < _BUSY else _BUSY_MOMENT_SECONDS)
             await wait(changed, _LOOK_SECONDS)
         self._wake()
 
-    async def _read(self) -> None:
-        full = True
+    async def _read(self) -> int:
+        """How many were new."""
+        came, full = 0, True
         while full:
             moves = await run_in_threadpool(self._jobs.events, after=self.last, user=None, limit=_AT_ONCE)
             full = len(moves) == _AT_ONCE
             if moves:
                 self._keep(moves)
                 self._wake()
+            came += len(moves)
+        return came
 
     def _keep(self, moves: Sequence[Moved]) -> None:
         for move in moves:

@@ -50,6 +50,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=Connection,
+                loop="uvloop",
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -64,7 +64,7 @@ def test_what_happens_in_quick_succession_is_dealt_with_in_few_rounds() -> None:
         began = time.monotonic()
         while time.monotonic() < began + 0.5:
             loop.wake()
-    assert 3 <= rounds.count <= 0.5 / 0.025 + 2
+    assert 3 <= rounds.count <= 0.5 / 0.005 + 2
 
 
 def test_a_round_that_fails_is_followed_by_another_and_shows_until_then() -> None:
