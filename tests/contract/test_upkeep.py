@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, PaddleCloudError
 from paddlecloud.model.state import JobState
 from paddlecloud.server import upkeep
@@ -24,7 +25,7 @@ from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.conftest import KINDS
-from tests.contract.filled import contents, fill, settings_of, url_of
+from tests.contract.filled import Contents, contents, fill, settings_of, url_of
 from tests.contract.older import AK, JOB, SK, older
 from tests.contract.records import NOW, a_move, added
 from tests.postgres import Postgres
@@ -71,6 +72,18 @@ def move(settings: Settings, to: str, *, force: bool = False) -> upkeep.Copied:
     return upkeep.copy_to(settings, to, force=force, now=NOW, progress=quiet)
 
 
+def restores(settings: Settings) -> list[tuple[object, ...]]:
+    """What the audit record says of restores."""
+    return [row for row in contents(url_of(settings))["audit"] if Action.DB_RESTORE in row]
+
+
+def but_restores(settings: Settings) -> Contents:
+    """Everything recorded but for that, and for the number it has."""
+    found = contents(url_of(settings))
+    del found["last of audit"]
+    return {**found, "audit": [row for row in found["audit"] if Action.DB_RESTORE not in row]}
+
+
 def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -87,7 +100,9 @@ def test_a_backup_of_either_kind_restores_every_record_and_the_key_to_either_kin
     assert file.stat().st_mode & 0o777 == 0o600
     assert (file.parent, left_in(tmp_path)) == (tmp_path, ["data", "it.backup"])
     restored = restore(theirs, file)
-    assert contents(url_of(theirs)) == contents(url_of(ours)) == before
+    assert contents(url_of(ours)) == before
+    assert but_restores(theirs) == but_restores(ours)
+    assert [row[5:] for row in restores(theirs)] == [(str(file), "", f"of {NOW:%F %T} UTC")]
     assert restored.rows == {name: len(rows) for name, rows in sorted(before.items()) if not name.startswith("last")}
     assert restored.saved is None
     with closing(upkeep.open_records(theirs, lambda: NOW)) as database:
@@ -208,15 +223,15 @@ def test_records_that_are_there_are_replaced_only_by_force_and_after_a_backup(
     fill(settings)
     file = backup(settings, tmp_path / "it.backup")
     ak, sk = _one_more_key(settings)
-    before = contents(url_of(settings))
+    before, without = contents(url_of(settings)), but_restores(settings)
     with pytest.raises(ConflictError, match=r"has records already \(jobs: 9, users: 2\): --force"):
         restore(settings, file)
     assert contents(url_of(settings)) == before
     saved = restore(settings, file, force=True).saved
-    assert contents(url_of(settings)) != before
+    assert but_restores(settings) != without
     assert saved is not None
     restore(settings, Path(saved), force=True)
-    assert contents(url_of(settings)) == before
+    assert but_restores(settings) == without
     with closing(upkeep.open_records(settings, lambda: NOW)) as database:
         assert Users(database, Cipher(settings.server.data / "key")).key_secret(ak)[1] == sk
 
@@ -266,14 +281,14 @@ def test_a_file_that_is_no_whole_backup_is_refused(make: Make, tmp_path: Path) -
 def test_a_file_that_is_corrupt_is_set_aside_by_force_with_its_key(make: Make, tmp_path: Path) -> None:
     settings = make("sqlite")
     fill(settings)
-    before, file = contents(url_of(settings)), backup(settings, tmp_path / "it.backup")
+    before, file = but_restores(settings), backup(settings, tmp_path / "it.backup")
     database = settings.server.data / "paddlecloud.db"
     garbage = b"\xa5" * database.stat().st_size
     database.write_bytes(garbage)
     with pytest.raises(ConfigError, match="is corrupt.*restore a backup with paddlecloud db restore --force"):
         restore(settings, file)
     saved = restore(settings, file, force=True).saved
-    assert contents(url_of(settings)) == before
+    assert but_restores(settings) == before
     assert saved is not None
     assert Path(saved).read_bytes() == garbage
     assert Path(saved).with_suffix(".key").read_text() == (settings.server.data / "key").read_text()

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError
+from paddlecloud.server.audit import HERE, AuditService
 from paddlecloud.server.datadir import DataFolder, check_owner, hold
 from paddlecloud.server.kinds import without_password
 from paddlecloud.server.settings import Settings
 from paddlecloud.store import backups, copying, migrations, sqlite
+from paddlecloud.store.audit import Audit
 from paddlecloud.store.copying import Progress
 from paddlecloud.store.db import POSTGRES_PREFIXES, Database, kind_of, reading
 from paddlecloud.store.jobs import Jobs
@@ -127,8 +130,10 @@ def restore(settings: Settings, file: Path, *, force: bool, now: datetime, progr
             database = open_records(settings, lambda: now)
         with closing(database):
             saved = aside or _make_room(database, _url(settings), folder, now, force=force)
+            audit = AuditService(Audit(database), lambda: now)
             with backups.unpacked(file, folder.root) as unpacked:
-                rows = _copy(unpacked, database, progress)
+                with audit.beside(Action.DB_RESTORE, HERE, target=str(file), detail=f"of {facts.made_at:%F %T} UTC"):
+                    rows = _copy(unpacked, database, progress)
             if facts.key is not None:
                 replace_key(folder.key, facts.key)
             unknown = _unknown_attempts(folder, database)

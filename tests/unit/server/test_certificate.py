@@ -185,5 +185,9 @@ def test_a_head_without_end_is_cut_off_inside_tls_too(authority: Authority, tmp_
             with context.wrap_socket(plain, server_hostname=host) as encrypted:
                 encrypted.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
                 with pytest.raises((ConnectionError, ssl.SSLError)):
-                    while True:
-                        encrypted.sendall(b"a" * 2**20)
+                    _send_without_end(encrypted)
+
+
+def _send_without_end(connection: ssl.SSLSocket) -> None:
+    while True:
+        connection.sendall(b"a" * 2**20)
