@@ -65,6 +65,27 @@ def uploaded(lab: Lab) -> int:
     return sum(seen.values())
 
 
+def test_results_of_a_running_job_are_brought_again_only_where_they_are_new(lab: Lab) -> None:
+    more = lab.work / "more"
+    job = lab.submit(f"echo 1 > $OUTPUT_PATH/one; until [ -e {more} ]; do sleep 0.1; done; echo 2 > $OUTPUT_PATH/two")
+    one, two = (lab.work / "results" / job / "rank-0" / name for name in ("one", "two"))
+    wait_until(lambda: "rank-0/one" in lab.out("ls", f"{job}:"), "the first result")
+    lab.type("cp", f"{job}:rank-0", "results")
+    assert (one.read_text(), two.exists()) == ("1\n", False)
+    one.with_name("mine").touch()
+    more.touch()
+    lab.ends(job, "success")
+    assert lab.type("cp", f"{job}:rank-0", "results", code=2).stderr.count("exists: name a new folder") == 1
+    said = lab.type("cp", "--update", f"{job}:rank-0", "results").stderr
+    assert (one.read_text(), two.read_text(), one.with_name("mine").exists()) == ("1\n", "2\n", True)
+    assert "2 files, 4 B, in results" in said
+
+    def nothing_new() -> bool:  # once the server's clock is past what was written last
+        return "; 0 of them new or changed" in lab.type("cp", "--update", f"{job}:rank-0", "results").stderr
+
+    wait_until(nothing_new, "what is here is not brought again")
+
+
 def test_a_task_cannot_change_the_uploaded_tree(lab: Lab) -> None:
     lab.folder(
         run_sh="echo spoiled > data; echo spoiled > $LOCAL_MOUNT_PATH/data\n"

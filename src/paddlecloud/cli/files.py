@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 def cp(parser: Parser) -> None:
     parser.add_argument("source", metavar="JOB[:PATH]", help="a job's results, or a part: job-…:rank-0/model")
     parser.add_argument("folder", metavar="DIR", help="a new folder to put them in")
+    parser.add_argument(
+        "--update", action="store_true", help="DIR may hold earlier results: bring what is new or changed since"
+    )
     parser.set_defaults(run=_cp)
 
 
@@ -62,21 +65,23 @@ def tell_removed(client: Client, job: str) -> None:
         shell.talk(removed.sentence(job))
 
 
-def download(client: Client, job: str, folder: Path, *, prefix: str = "") -> None:
+def download(client: Client, job: str, folder: Path, *, prefix: str = "", update: bool = False) -> None:
     """Bring results into a folder, with a progress bar, and say where they are."""
     source = f"{job}:{prefix}" if prefix else job
-    with progress("downloading", again=shlex.join(["paddlecloud", "cp", source, str(folder)])) as bar:
-        brought = client.download(job, folder, prefix=prefix, progress=bar)
+    again = ["paddlecloud", "cp", *(["--update"] if update else []), source, str(folder)]
+    with progress("downloading", again=shlex.join(again)) as bar:
+        brought = client.download(job, folder, prefix=prefix, progress=bar, update=update)
     for link in brought.skipped:
         shell.talk(f"left out the link {link}, which leads out of the results")
     tell_removed(client, job)
     if not brought.files:
         shell.talk("there are no files to bring")
         return
-    shell.talk(f"{show.counted(brought.files, 'file')}, {format_size(brought.size)}, in {folder / job}")
+    newer = f"; {brought.fetched} of them new or changed" if update else ""
+    shell.talk(f"{show.counted(brought.files, 'file')}, {format_size(brought.size)}, in {folder / job}{newer}")
 
 
 def _cp(args: Namespace) -> None:
     ref, _, prefix = args.source.partition(":")
     with connect() as client:
-        download(client, client.resolve(ref), Path(args.folder), prefix=prefix)
+        download(client, client.resolve(ref), Path(args.folder), prefix=prefix, update=args.update)
