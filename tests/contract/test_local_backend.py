@@ -113,14 +113,15 @@ def test_with_its_supervisor_killed_a_task_ends_also_when_no_one_looks(room: Roo
     wait_until(lambda: living(launch.handle) == [], "all of the task is gone")
 
 
-def test_a_supervisor_has_its_own_session_and_is_no_child_of_the_server_or_the_helper(room: Room) -> None:
+def test_a_supervisor_shares_no_group_with_the_server_or_the_helper_and_is_no_child_of_them(room: Room) -> None:
     launch = room.launch(FOREVER)
     room.backend.start(launch)
     wait_for(room.backend, launch.handle, started)
     supervisor = room.supervisor(launch)
     parent = int(Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1])
     assert parent not in (os.getpid(), room.backend.helper_pid)
-    assert os.getsid(supervisor) == supervisor
+    assert os.getpgid(supervisor) == supervisor
+    assert os.getsid(supervisor) != os.getsid(0)
 
 
 def test_with_the_whole_family_of_processes_killed_what_hid_is_found_by_its_mark(room: Room) -> None:

@@ -135,7 +135,8 @@ class _Forks(NamedTuple):
     def _supervise(self, order: Order) -> NoReturn:
         code = 1
         try:
-            os.setsid()
+            # Not a session of its own: the kernel shares the CPU between sessions, and the server's is but one of them.
+            os.setpgid(0, 0)
             supervise(order, self.isolation, self.groups, time.time)
             if not os.path.exists(f"/proc/{self.helper}"):
                 self.groups.remove()  # the helper could not, while this task was running
