@@ -23,14 +23,13 @@ from pathlib import Path
 
 from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.backends.forking import Forker
-from paddlecloud.backends.leftovers import remove_tree
 from paddlecloud.backends.localtask import LocalTask
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.spares import Spares
 from paddlecloud.model.errors import ConfigError, ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Placement, Resources
 from paddlecloud.model.task import Report, TaskState
-from paddlecloud.runtime import processes, taskfile, wake
+from paddlecloud.runtime import processes, removal, taskfile, wake
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
 
 log = logging.getLogger(__name__)
@@ -69,6 +68,7 @@ class LocalBackend:
         self._account = _account()
         self._held: dict[str, Sequence[LocalTask]] = {}
         self._spares = Spares(self._root)
+        self._users: dict[str, str] = {}  # whose the handles are that were started here
         group = f"paddlecloud-{hashlib.sha256(os.fsencode(self._root)).hexdigest()[:12]}"
         self._forker = Forker(self._root, group, namespaces=namespaces, cgroups=cgroups)
         self._knocks = _Knocks(self._root, wake)
@@ -131,7 +131,8 @@ class LocalBackend:
             tasks = self._held.pop(handle, ())
             for task in tasks:
                 task.remove_groups()
-            if not self._spares.put(self._trash(handle), [task.name for task in tasks]):
+            user = self._users.pop(handle, "")
+            if not user or not self._spares.put(self._trash(handle), user, [task.name for task in tasks]):
                 _remove(Path(self._trash(handle)))
 
     def close(self) -> None:
@@ -180,8 +181,8 @@ class LocalBackend:
         )
         orders = render(launch, here)
         try:
-            remove_tree(Path(part))
-            if not self._spares.take(part, orders):
+            removal.remove(str(self._root), os.path.basename(part))
+            if not self._spares.take(part, launch.user, orders):
                 os.mkdir(part, 0o700)
             for name, task_file in orders.items():
                 TaskFolder(f"{part}/{name}").create(taskfile.encode(task_file))
@@ -191,6 +192,7 @@ class LocalBackend:
                 raise BusyError(f"no space left in {self._root} to start {launch.handle}; free some") from None
             raise UnreachableError(f"cannot write {part}: {error.strerror}") from None
         self._hold(launch.handle, orders)
+        self._users[launch.handle] = launch.user
 
 
 class _Knocks:
@@ -218,7 +220,7 @@ class _Knocks:
 def _remove(path: Path) -> None:
     """Remove what nothing needs any more; what cannot be removed, such as a file that was made immutable, stays."""
     try:
-        remove_tree(path)
+        removal.remove(str(path.parent), path.name)
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error)
 

@@ -1,8 +1,8 @@
 """Folders of handles that are over and as good as new, kept to be used again.
 
 When ext4 makes a file it looks at every inode nearby that was deleted in the last minutes: with folders made and
-removed for each job, a start would soon cost milliseconds. Nothing of a task may reach the next one, so a folder is
-kept only if all in it that a task can write to is empty and unchanged.
+removed for each job, a start would soon cost milliseconds. A folder is kept only if all in it that a task can write to
+is empty and unchanged, and for another job of the same user: one may have handed on a descriptor of it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Spares:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._numbers = itertools.count()
-        self._kept: dict[frozenset[str], list[str]] = {}  # by the names of the tasks that have folders in it
+        self._kept: dict[tuple[str, frozenset[str]], list[str]] = {}  # by user, and names of tasks with folders in it
 
-    def put(self, folder: str, tasks: Collection[str]) -> bool:
-        """Keep the folder of a handle with these tasks, if there is nothing in it but what every task gets."""
+    def put(self, folder: str, user: str, tasks: Collection[str]) -> bool:
+        """Keep the folder of a user's handle with these tasks, if there is nothing in it but what every task gets."""
         if not tasks or sum(map(len, self._kept.values())) >= _MOST or not _as_new(folder, tasks):
             return False
         spare = f"{self._root}/.spare-{next(self._numbers)}"
         os.rename(folder, spare)
-        self._kept.setdefault(frozenset(tasks), []).append(spare)
+        self._kept.setdefault((user, frozenset(tasks)), []).append(spare)
         return True
 
-    def take(self, folder: str, tasks: Collection[str]) -> bool:
-        """Put a spare folder for these tasks at this path, if there is one."""
-        kept = self._kept.get(frozenset(tasks))
+    def take(self, folder: str, user: str, tasks: Collection[str]) -> bool:
+        """Put a spare folder of the user's for these tasks at this path, if there is one."""
+        kept = self._kept.get((user, frozenset(tasks)))
         if not kept:
             return False
         os.rename(kept.pop(), folder)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddlecloud.files.removal import Counter, Only, Pause, remove
+from paddlecloud.files.counting import Counter
 from paddlecloud.model import paths
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.retention import Kept
 from paddlecloud.model.space import Used
+from paddlecloud.runtime.removal import Only, Pause, remove
 
 # What of a job's folder below results/ is of which kind.
 _OF_KIND: Mapping[Kept, Only] = {

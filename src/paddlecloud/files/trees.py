@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from paddlecloud.files.removal import Counter, Pause, remove
+from paddlecloud.files.counting import Counter
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.tree import is_digest
+from paddlecloud.runtime.removal import Pause, remove
 
 _GONE = ".gone-"  # begins the name of a folder that is being removed
 

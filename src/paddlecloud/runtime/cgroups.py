@@ -66,11 +66,22 @@ def own_hierarchies() -> list[Hierarchy]:
     return hierarchies(os.fsdecode(cgroup), os.fsdecode(mountinfo))
 
 
+def mounts() -> tuple[str, ...]:
+    """Where trees of groups are mounted."""
+    try:
+        lines = os.fsdecode(smallfiles.read("/proc/self/mountinfo")).splitlines()
+    except OSError:
+        return ()
+    parted = [line.partition(" - ") for line in lines]
+    return tuple(left.split()[4] for left, _, right in parted if right.startswith(("cgroup ", "cgroup2 ")))
+
+
 class Groups(NamedTuple):
     """Where leaves can be made: one folder for each controller, and one of version 2 that can kill."""
 
     limiting: dict[str, tuple[int, str]]  # controller -> version, folder
     killing: str | None
+    mounts: tuple[str, ...] = ()  # of every tree of groups, also of those that hold no leaf
 
     def __str__(self) -> str:
         if not self.limiting:
@@ -82,7 +93,7 @@ class Groups(NamedTuple):
 
     def leaf(self, name: str) -> Leaf:
         limiting = {key: (version, os.path.join(base, name)) for key, (version, base) in self.limiting.items()}
-        return Leaf(limiting, os.path.join(self.killing, name) if self.killing else None)
+        return Leaf(limiting, os.path.join(self.killing, name) if self.killing else None, self.mounts)
 
     def remove(self) -> None:
         """Remove the folders above the leaves, if no leaf is left."""
@@ -96,6 +107,7 @@ class Groups(NamedTuple):
 class Leaf(NamedTuple):
     limiting: dict[str, tuple[int, str]]
     killing: str | None
+    mounts: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -212,7 +224,7 @@ def find(name: str, found: list[Hierarchy], *, to_kill: bool = True) -> Groups:
             limiting.setdefault(controller, (hierarchy.version, base))
         if hierarchy.version == 2 and os.path.exists(os.path.join(base, "cgroup.kill")):
             killing = base
-    return Groups(limiting, killing)
+    return Groups(limiting, killing, mounts())
 
 
 def _enable(base: str, controllers: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from paddlecloud.runtime import cgroups, namespaces, workdir
@@ -49,15 +50,23 @@ class Inside(NamedTuple):
             namespaces.enter_mounts()
         workdir.lay_out(self.task, self.folder, self.isolation)
         if self.isolation.pid:
-            namespaces.mount_proc()
+            namespaces.mount_proc(guarded=not self.isolation.user)
 
     def _limit(self) -> None:
         self.leaf.join()
+        if self.isolation.mount:
+            self._lock_groups()
         cgroups.limit_process(self.leaf, self.limits)
         if self.isolation.user and os.geteuid() != 0:
             namespaces.keep_write_access()
         elif self.isolation.mount:
             namespaces.keep_hidden()
+
+    def _lock_groups(self) -> None:
+        """Keep root from changing groups: those of others, and its own limits."""
+        for mounted in self.leaf.mounts:
+            with suppress(OSError):  # of another owner, and so out of reach
+                namespaces.make_read_only(mounted)
 
 
 def describe(error: BaseException) -> str:

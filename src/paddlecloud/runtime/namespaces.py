@@ -39,6 +39,8 @@ _CAPABILITY_VERSION_3 = 0x20080522
 # boot, make device files, and what newer kernels have split off from mounting.
 _CAPS_TO_LOOK_BEHIND = (2, 16, 17, 19, 21, 22, 27, 38, 39, 40)
 
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -130,8 +132,12 @@ def enter_mounts() -> None:
     _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
-def mount_proc() -> None:
+def mount_proc(*, guarded: bool) -> None:
+    """The processes of this PID namespace; `guarded`: with the kernel's own settings out of root's reach."""
     _mount(b"proc", b"/proc", b"proc", 0, None)
+    for path in _KERNEL_SETTINGS if guarded else ():
+        if os.path.exists(path):
+            mount_read_only(path, path)
 
 
 def mount_overlay(lower: str, upper: str, work: str, target: str, *, user: bool) -> None:
@@ -148,10 +154,20 @@ def mount_overlay(lower: str, upper: str, work: str, target: str, *, user: bool)
 
 
 def mount_read_only(source: str, target: str) -> None:
-    flags = os.statvfs(source).f_flag
-    kept = sum(keep for said, keep in _KEPT_FLAGS.items() if flags & said)
+    """Show `source`, a folder or a file, at `target`, where it cannot be changed."""
     _mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND, None)
-    _mount(b"none", os.fsencode(target), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
+    make_read_only(target)
+
+
+def make_read_only(mounted: str) -> None:
+    flags = os.statvfs(mounted).f_flag
+    kept = sum(keep for said, keep in _KEPT_FLAGS.items() if flags & said)
+    _mount(b"none", os.fsencode(mounted), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
+
+
+def pin(folder: str) -> None:
+    """Let no one in this mount namespace move the folder away: the place of a mount cannot be renamed."""
+    _mount(os.fsencode(folder), os.fsencode(folder), None, _MS_BIND | _MS_REC, None)
 
 
 def hide(folder: str, kept: Sequence[str]) -> None:
@@ -215,7 +231,7 @@ def _works(isolation: Isolation, scratch: str) -> bool:
         mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
         hide(scratch, [os.path.join(scratch, "work")])
         if isolation.pid:
-            mount_proc()
+            mount_proc(guarded=not isolation.user)
         os.stat("/proc/self/stat")
 
     return _succeeds(outer)

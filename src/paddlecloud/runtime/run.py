@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Callable, NamedTuple
 
-from paddlecloud.runtime import cgroups, namespaces, processes, smallfiles, taskfile, variables, wake
+from paddlecloud.runtime import below, cgroups, namespaces, processes, smallfiles, taskfile, variables, wake
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
@@ -127,7 +127,7 @@ class _Supervision:
         if self._folder.stopped:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
-            os.makedirs(path, exist_ok=True)
+            below.make_folder(_results(self._task), path)
         try:
             self._leaf.create(self._limits)
             command, reader = self._start()
@@ -212,9 +212,7 @@ class _Log:
     """The task's log: given to the command as it is, never copied. Attempts follow each other in it."""
 
     def __init__(self, task: TaskFile) -> None:
-        os.makedirs(os.path.dirname(task.log_file), exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.fd = os.open(task.log_file, flags, 0o644)
+        self.fd = below.open_to_append(_results(task), task.log_file)
         if task.attempt > 1:
             self._line(f"--- attempt {task.attempt} ---")
         self._start = os.fstat(self.fd).st_size
@@ -250,6 +248,11 @@ class _Log:
             os.write(self.fd, (("\n" if glued else "") + text + "\n").encode("utf-8", "replace"))
         except OSError:
             return  # the disk is full; the exit file still says it
+
+
+def _results(task: TaskFile) -> str:
+    """The folder of all that the job leaves, in which each of its tasks may change anything."""
+    return os.path.dirname(task.output)
 
 
 def _next_signal(deadline: float | None) -> int | None:

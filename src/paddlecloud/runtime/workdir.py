@@ -30,9 +30,32 @@ def lay_out(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
 def _hide(task: TaskFile, folder: TaskFolder) -> None:
     """Keep the server's records, keys and other users' files from the task, which runs as the server's own account."""
     own = [folder.own, os.path.dirname(task.output), *task.search_path]
-    for hidden in task.hidden:
-        if os.path.isdir(hidden):
-            namespaces.hide(hidden, [path for path in own if path.startswith(hidden + "/") and os.path.isdir(path)])
+    hidden = [path for path in task.hidden if os.path.exists(path)]
+    for above in _movable(hidden):
+        namespaces.pin(above)
+    for path in hidden:
+        if os.path.isdir(path):
+            namespaces.hide(path, [kept for kept in own if kept.startswith(path + "/") and os.path.isdir(kept)])
+        else:
+            namespaces.mount_read_only(os.devnull, path)
+    for shared in task.search_path:
+        if any(shared.startswith(path + "/") for path in hidden):
+            namespaces.mount_read_only(shared, shared)  # else a task could change what others run as `python`
+
+
+def _movable(paths: list[str]) -> list[str]:
+    """The folders above these that this account could rename, from the top: what is hidden would be hidden no more."""
+    above = {folder for path in paths for folder in _above(path)}
+    return sorted(folder for folder in above if os.access(os.path.dirname(folder), os.W_OK))
+
+
+def _above(path: str) -> list[str]:
+    folder = os.path.dirname(os.path.realpath(path))
+    found = []
+    while folder != os.path.dirname(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
 
 
 def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:

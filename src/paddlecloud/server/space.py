@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from paddlecloud.files.collect import JobFiles
-from paddlecloud.files.removal import Counter
+from paddlecloud.files.counting import Counter
 from paddlecloud.files.trees import Trees
 from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.retention import Kept, Rule

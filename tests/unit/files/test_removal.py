@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.files.collect import JobFiles
-from paddlecloud.files.removal import Counter, remove
+from paddlecloud.files.counting import Counter
 from paddlecloud.model import paths
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.retention import Kept
 from paddlecloud.model.space import Used
+from paddlecloud.runtime.removal import remove
 
 JOB = paths.job_id(bytes(16))
 

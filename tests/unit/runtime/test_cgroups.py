@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.runtime.cgroups import Groups, Hierarchy, Leaf, Limits, find, hierarchies, settings
+from paddlecloud.runtime.cgroups import Groups, Hierarchy, Leaf, Limits, find, hierarchies, mounts, settings
 
 LIMITS = Limits(cpus=2.0, cpu_limit=False, memory_bytes=1 << 30, pids=100)
 V1 = """\
@@ -96,5 +96,5 @@ def test_running_out_of_memory_is_seen(tmp_path: Path, version: int, name: str, 
 
 def test_where_no_group_can_be_made_none_is_used() -> None:
     found = find("name", [Hierarchy(1, frozenset({"memory"}), "/proc/nowhere", "/proc")])
-    assert found == Groups({}, None)
+    assert found == Groups({}, None, mounts())
     assert str(found) == "limits by rlimits"
