@@ -61,15 +61,19 @@ def test_of_an_attempt_that_crosses_an_end_of_the_span_only_the_part_inside_coun
     }
 
 
-def test_only_the_time_in_running_counts_and_only_once_it_is_over(jobs: Jobs, use: UseRecords) -> None:
+def test_the_time_from_running_until_nothing_runs_counts_once_it_is_over(jobs: Jobs, use: UseRecords) -> None:
     for state in (JobState.SUBMIT, JobState.QUEUE, JobState.SCHEDULE, JobState.RUNNING, JobState.KILLED):
         brought_to(jobs, state, "ann")
-    assert use.seconds(["ann"], *DAY) == {}
     killing = brought_to(jobs, JobState.KILLING, "ann")
-    one_minute = {"ann": {"local": pytest.approx(60, abs=0.01)}}
-    assert use.seconds(["ann"], *DAY) == one_minute
+    assert use.seconds(["ann"], *DAY) == {}
     jobs.move(killing, a_move(JobState.KILLED, minutes=30))
-    assert use.seconds(["ann"], *DAY) == one_minute
+    assert use.seconds(["ann"], *DAY) == {"ann": {"local": pytest.approx(28 * 60, abs=0.01)}}
+
+
+def test_of_a_job_that_is_stopped_while_it_starts_the_stopping_counts(jobs: Jobs, use: UseRecords) -> None:
+    killing = jobs.move(brought_to(jobs, JobState.SCHEDULE, "ann"), a_move(JobState.KILLING, minutes=2))
+    jobs.move(killing, a_move(JobState.KILLED, minutes=5))
+    assert use.seconds(["ann"], *DAY) == {"ann": {"local": pytest.approx(180, abs=0.01)}}
 
 
 def test_a_clock_that_went_backwards_takes_nothing_away(jobs: Jobs, use: UseRecords) -> None:
@@ -92,7 +96,9 @@ def test_the_use_of_a_day_follows_the_records_whatever_was_read_before(
     running = brought_to(jobs, JobState.RUNNING, "bob")
     ran(jobs, "ann", [(NOW, NOW + MINUTE)], cluster="cce")
     assert seconds("bob") == [0]
-    jobs.move(running, a_move(JobState.KILLING, minutes=5))
+    killing = jobs.move(running, a_move(JobState.KILLING, minutes=4))
+    assert seconds("ann", "bob", "eve") == [120, 0, 0]
+    jobs.move(killing, a_move(JobState.KILLED, minutes=5))
     assert seconds("ann", "bob", "eve") == [120, 180, 0]
     assert seconds("ann", "bob", start=DAY[1]) == [0, 0]
     assert seconds("ann", "bob") == [120, 180]

@@ -217,6 +217,21 @@ def test_a_restore_that_is_broken_off_changes_nothing(settings: Settings, make: 
     assert [name for name in left_in(other.server.data) if name.startswith(".")] == []
 
 
+@pytest.mark.parametrize("key", ["nonsense", "", "0" * 63, "0" * 66, "é" * 64])
+def test_a_backup_whose_key_is_none_is_refused_and_changes_nothing(make: Make, tmp_path: Path, key: str) -> None:
+    settings = make("sqlite")
+    fill(settings)
+    file = backup(settings, tmp_path / "it.backup")
+    with closing(sqlite3.connect(file)) as opened:
+        opened.execute("UPDATE paddlecloud_backup SET facts = json_set(facts, '$.key', ?)", [key])
+        opened.commit()
+    before, held = contents(url_of(settings)), (settings.server.data / "key").read_text()
+    with pytest.raises(ConfigError, match=r"it\.backup is damaged \(the key in it is none\): take another one"):
+        restore(settings, file, force=True)
+    assert contents(url_of(settings)) == before
+    assert (settings.server.data / "key").read_text() == held
+
+
 def test_records_that_are_there_are_replaced_only_by_force_and_after_a_backup(
     settings: Settings, make: Make, tmp_path: Path
 ) -> None:

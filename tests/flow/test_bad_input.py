@@ -132,6 +132,8 @@ def test_a_disabled_user_is_out_at_once_and_another_users_job_is_not_there(lab: 
         (["--files=job", "--start_cmd=true", "--wall_time=25:61:00"], "wall_time"),
         (["--files=job", "--start_cmd=true", "--instance_count=0"], "instance_count"),
         (["--files=job", "--start_cmd=true", "--instance_count=x"], "instance_count"),
+        (["--files=job", "--start_cmd=true", "--instance_count=1.5"], "not a whole number"),
+        (["--files=job", "--start_cmd=true", "--wall_time=100000:00:00"], "too long"),
         (["--files=job", "--start_cmd=true", "--cluster=cce", "--instance_count=2"], "instance"),
         (["--files=job", "--start_cmd=true", "--cluster=cce", "--job_type=cpu"], "cpu"),
         (["--files=job", "--start_cmd="], "start_cmd"),
@@ -257,6 +259,24 @@ def test_a_body_cut_in_the_middle_changes_nothing(lab: Lab) -> None:
         head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
         connection.sendall(head.encode() + body[: len(body) // 2])
     assert jobs_of(lab) == before
+
+
+def test_a_link_out_of_the_jobs_folder_is_told_what_helps(lab: Lab) -> None:
+    link = lab.folder() / "passwd"
+    link.symlink_to("/etc/passwd")
+    before = jobs_of(lab)
+    done = lab.type("submit_job", "--files=job", "--start_cmd=true", code=2)
+    link.unlink()
+    assert "copy the file into the folder" in done.stderr
+    assert jobs_of(lab) == before
+
+
+def test_a_folder_without_a_name_to_download_into_is_wrongly_typed(lab: Lab) -> None:
+    job = lab.submit("true")
+    lab.ends(job, "success")
+    for folder in ("", "."):
+        done = lab.type("get_files", f"--job_id={job}", "--download=1", f"--download_dir={folder}", code=2)
+        assert "new folder, such as" in done.stderr
 
 
 @pytest.mark.parametrize("prefix", ["../../etc", "..%2f..%2fetc/passwd", "a%00b", "%2e%2e/%2e%2e/x"])

@@ -129,7 +129,9 @@ def test_a_letter_that_was_promised_survives_kill_9_and_a_mail_server_that_is_do
     assert "is on its way to li.si@163.com" in asked.stderr
     box.lab.kill_server()
     (box.lab.data / "server.json").unlink()
-    assert len(list((box.lab.data / "outbox").iterdir())) == 1
+    # What it was writing when it was killed is no letter yet.
+    kept = [file for file in (box.lab.data / "outbox").iterdir() if not file.name.startswith(".")]
+    assert len({file.stem for file in kept}) == 1
     with served(mailbox):
         assert box.serve(mailbox.port) == url
         ak, sk = newest_key(mailbox)

@@ -15,7 +15,10 @@ from paddlecloud.sdk.profile import Profile
 from tests.flow.lab import Lab
 from tests.waiting import wait_until
 
-SHARED = '[server]\nport = 0\ntimezone = "Asia/Shanghai"\n[clusters.cce]\nbackend = "local"\ncpus = 4\ngpus = 0\n'
+SHARED = (
+    '[server]\nport = 0\ntimezone = "Asia/Shanghai"\n[jobs]\ngrace = 5\n'
+    '[clusters.cce]\nbackend = "local"\ncpus = 4\ngpus = 0\n'
+)
 CONF = "// of the mail\n[main]\nuserid: {user}\nak: {ak}\nsk: {sk}\n\n[openapi]\nhost = 127.0.0.1\nport = {port}\n"
 
 
@@ -107,6 +110,13 @@ def test_more_than_the_free_policy_gives_to_a_job_is_refused(lab: SharedLab, par
     assert lab.out("ls") == ""
     lab.as_operator("user", "quota", "zhang@example.com", "--cluster", "cce", "--instances", "2", "--wall-time", "2h")
     lab.type("submit_job", "--files=job", "--start_cmd=true", parameter)
+
+
+def test_a_task_that_will_not_stop_uses_its_users_minutes_until_it_has(lab: SharedLab) -> None:
+    job = lab.submit("trap '' TERM; sleep 1000 & while :; do wait; done", "--wall_time=1s")
+    lab.user.wait(job, timeout=60)
+    assert lab.field(job, "job_status") == "timeout"
+    assert lab.user.quota().overall.minutes_today * 60 >= 5.5
 
 
 def test_a_user_without_minutes_is_told_when_there_are_more(lab: SharedLab) -> None:

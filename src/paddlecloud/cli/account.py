@@ -9,14 +9,14 @@ from pathlib import Path
 
 from paddlecloud.cli import ask, shell, show
 from paddlecloud.cli.connect import connect, named_server
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.show import Column
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.units import parse_duration
 from paddlecloud.model.user import AccessKey, Scope, Token
 from paddlecloud.sdk import ownconfig
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import SECRETS, Profile
+from paddlecloud.sdk.spec import duration
 
 
 def login(parser: Parser) -> None:
@@ -25,7 +25,9 @@ def login(parser: Parser) -> None:
     parser.add_argument("--token", metavar="TOKEN", help="a token instead of a password; - asks for it, or reads stdin")
     parser.add_argument("--ak", help="an access key instead of a password")
     parser.add_argument("--sk", help="its secret; left out, it is asked for, or read from stdin")
-    parser.add_argument("--ca", metavar="FILE", help="the certificate of its CA, where the system does not know it")
+    parser.add_argument(
+        "--ca", type=path, metavar="FILE", help="the certificate of its CA, where the system does not know it"
+    )
     parser.set_defaults(run=_login)
 
 
@@ -35,7 +37,9 @@ def logout(parser: Parser) -> None:
 
 def config(parser: Parser) -> None:
     parser.add_argument("--server", action="store_true", help="the settings of the server on this machine instead")
-    parser.add_argument("--config", metavar="FILE", help="with --server: the file that `serve --config` is given")
+    parser.add_argument(
+        "--config", type=path, metavar="FILE", help="with --server: the file that `serve --config` is given"
+    )
     add_output(parser)
     parser.set_defaults(run=_config)
 
@@ -72,7 +76,7 @@ VERBS: Mapping[str, Setup] = {
 def _login(args: Namespace) -> None:
     around = profiles.surroundings()
     known = profiles.load(around)
-    there = named_server(around, args.server or known.server, args.ca)
+    there = named_server(around, args.server, known, args.ca)
     from paddlecloud.sdk.client import Client
 
     lasts = ""
@@ -153,9 +157,18 @@ def _token_create_setup(parser: Parser) -> None:
 
 
 def _token_create(args: Namespace) -> None:
-    seconds = None if args.expires is None else parse_duration(args.expires, "expires")
+    seconds = None if args.expires is None else duration(args.expires, "--expires")
     with connect() as client:
-        made = client.accounts.create_token(args.name, Scope(args.scope), seconds)
+        try:
+            made = client.accounts.create_token(args.name, Scope(args.scope), seconds)
+        except InvalidError as error:
+            if error.field != "expires_in_seconds":
+                raise
+            raise InvalidError(
+                f"--expires {args.expires} is too short or too long: write a second at least and ten years at most, "
+                "such as 12h or 30d, or leave it out for a token that is valid until it is revoked",
+                field="expires",
+            ) from None
     show.one(made, args.output, made.token.id, lambda one: one.secret)
     shell.talk(f"token {made.token.id}: keep it, it is not shown again; use it as PADDLECLOUD_TOKEN")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
-from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.parser import Parser, Setup, new_folder, path
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
@@ -40,8 +40,8 @@ def submit_job(parser: Parser) -> None:
     add("--instance_count", type=int, default=1, metavar="N", help="number of instances (1)")
     add("--wall_time", metavar="HH:MM:SS", help="longest run (00:30:00)")
     add("--bos_url", default="", metavar="URL", help="a folder in your storage; needed with public_bos=0")
-    add("--files", metavar="DIR", help="the folder to send; needed with public_bos=1")
-    add("--file", dest="files", metavar="DIR", help=argparse.SUPPRESS)
+    add("--files", type=path, metavar="DIR", help="the folder to send; needed with public_bos=1")
+    add("--file", dest="files", type=path, metavar="DIR", help=argparse.SUPPRESS)
     _add_flag(parser, "--watch_mode", 0, "1: print each change of state until the end")
     add("--distribute_job_type", choices=DISTRIBUTIONS, help="several instances: PSERVER on CPUs, NCCL2 on GPUs")
     parser.set_defaults(run=_submit_job)
@@ -61,7 +61,9 @@ def get_files(parser: Parser) -> None:
     _add_job_id(parser)
     parser.add_argument("--prefix", metavar="PATH", help="only what lies below (output/<job_id>); / is everything")
     _add_flag(parser, "--download", 0, "1: download instead of listing")
-    parser.add_argument("--download_dir", default="output", metavar="DIR", help="a new folder to put them in (output)")
+    parser.add_argument(
+        "--download_dir", type=new_folder, default="output", metavar="DIR", help="a new folder to put them in (output)"
+    )
     parser.set_defaults(run=_get_files)
 
 

@@ -126,6 +126,7 @@ def _offer(action: argparse.Action) -> Offer:
 
 def _bash(places: Mapping[str, Place]) -> str:
     first = " ".join(name for name in places if " " not in name)
+    nested = "|".join(name for name, below in _below(places).items() if below)
     cases = "\n".join(line for name, place in places.items() for line in _bash_cases(name, place))
     return f"""\
 _paddlecloud() {{
@@ -134,7 +135,7 @@ _paddlecloud() {{
     # bash takes --name=value for three words.
     [[ $before == "=" ]] && before="${{COMP_WORDS[COMP_CWORD-2]}}"
     [[ $current == "=" ]] && current=""
-    case "$place" in user|token|key) (( COMP_CWORD > 2 )) && place="$place ${{COMP_WORDS[2]}}" ;; esac
+    case "$place" in {nested}) (( COMP_CWORD > 2 )) && place="$place ${{COMP_WORDS[2]}}" ;; esac
     COMPREPLY=()
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do [[ $word == "--" ]] && place="a command"; done
     (( COMP_CWORD == 1 )) && place="" before=""
@@ -157,6 +158,15 @@ complete -F _paddlecloud paddlecloud
 """
 
 
+def _below(places: Mapping[str, Place]) -> dict[str, list[str]]:
+    """The sub-commands of each verb, such as `add` of `user`."""
+    found: dict[str, list[str]] = {}
+    for name in places:
+        verb, _, action = name.partition(" ")
+        found.setdefault(verb, []).extend([action] if action else [])
+    return found
+
+
 def _bash_cases(name: str, place: Place) -> Iterable[str]:
     """What is offered at a place; an option without a value, such as --json, leaves it with the arguments."""
     yield f'        "{name}:options") words="{" ".join(place.options)}" ;;'
@@ -175,6 +185,7 @@ def _zsh(places: Mapping[str, Place]) -> str:
 
 def _fish(places: Mapping[str, Place]) -> str:
     lines = ["complete -c paddlecloud -e", "complete -c paddlecloud -f"]
+    actions = _below(places)
     for name, place in places.items():
         verb, _, below = name.partition(" ")
         if not below:
@@ -183,6 +194,8 @@ def _fish(places: Mapping[str, Place]) -> str:
         seen = f"__fish_seen_subcommand_from {verb}"
         if below:
             seen += f"; and __fish_seen_subcommand_from {below}"
+        elif actions[verb]:
+            seen += f"; and not __fish_seen_subcommand_from {' '.join(actions[verb])}"
         lines += [f"complete -c paddlecloud -n '{seen}' {words}" for words in _fish_words(place)]
     return "\n".join(lines) + "\n"
 

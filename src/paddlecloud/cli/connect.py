@@ -26,17 +26,17 @@ def connect() -> Client:
         serve.ensure_server(around)
         profile = profiles.load(around)
     if not profile.identified:
-        raise UnauthenticatedError(
-            f"nothing says who you are at {profile.server}: paddlecloud login --server {profile.server}, "
-            "or set PADDLECLOUD_TOKEN"
-        )
+        from paddlecloud.sdk import identity
+
+        raise UnauthenticatedError(identity.why_nobody(profile))
     return Client(profile)
 
 
-def named_server(around: Surroundings, address: str, ca: str | None) -> Profile:
+def named_server(around: Surroundings, typed: str | None, known: Profile, ca: str | None) -> Profile:
     """A profile without an identity, of a server that was named by --server or is configured."""
     from paddlecloud.sdk import profile as profiles
 
+    address = typed or known.server
     if not address:
         raise InvalidError("--server is missing: say which one is meant, such as http://host:8642", field="server")
     try:
@@ -46,4 +46,7 @@ def named_server(around: Surroundings, address: str, ca: str | None) -> Profile:
             f"--server: {address!r} is not the address of a server: write http://host:port", field="server"
         ) from None
     there = profiles.of_server(around, url)
-    return replace(there, ca=str(Path(ca).absolute()), sources={"ca": "--ca"}) if ca else there
+    sources = {**there.sources, "server": "--server" if typed else known.sources["server"]}
+    if ca:
+        return replace(there, ca=str(Path(ca).absolute()), sources={**sources, "ca": "--ca"})
+    return replace(there, sources=sources)

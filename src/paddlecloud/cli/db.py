@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import shell, show
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.serve import require_server_parts
 from paddlecloud.model.units import format_size
 
@@ -38,7 +38,9 @@ VERBS: Mapping[str, Setup] = {"db": db}
 
 
 def _backup_setup(parser: Parser) -> None:
-    parser.add_argument("file", nargs="?", help="the new file, or a folder for it (backups/ in the data folder)")
+    parser.add_argument(
+        "file", nargs="?", type=path, help="the new file, or a folder for it (backups/ in the data folder)"
+    )
     _add_common(parser)
     parser.set_defaults(run=_backup)
 
@@ -62,7 +64,7 @@ def _made_text(made: Made) -> str:
 
 
 def _restore_setup(parser: Parser) -> None:
-    parser.add_argument("file", help="what paddlecloud db backup made")
+    parser.add_argument("file", type=path, help="what paddlecloud db backup made")
     parser.add_argument("--force", action="store_true", help="replace records that are there, after a backup of them")
     _add_common(parser)
     parser.set_defaults(run=_restore)
@@ -80,8 +82,8 @@ def _restore(args: Namespace) -> None:
         shell.talk(
             f"{show.counted(len(done.unknown), 'attempt')} of jobs that came after this backup may still run, unseen:"
         )
-        for path in done.unknown:
-            shell.talk(f"  {path}")
+        for attempt in done.unknown:
+            shell.talk(f"  {attempt}")
 
 
 def _restored_text(done: Restored) -> str:
@@ -150,7 +152,9 @@ def _look_text(found: Look) -> str:
 
 
 def _add_common(parser: Parser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="the server's settings (server.toml in its data folder)")
+    parser.add_argument(
+        "--config", type=path, metavar="FILE", help="the server's settings (server.toml in its data folder)"
+    )
     add_output(parser)
 
 

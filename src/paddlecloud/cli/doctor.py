@@ -18,7 +18,7 @@ import paddlecloud
 from paddlecloud import __version__
 from paddlecloud.cli import serve, shell, show
 from paddlecloud.cli.exits import OTHER
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.model import wire
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, Verdict, failed, ok, warning
@@ -37,7 +37,9 @@ _COLOURS = {Verdict.OK: "32", Verdict.WARNING: "33", Verdict.FAILED: "31"}
 
 
 def doctor(parser: Parser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="look at the server that `serve --config FILE` is or would be")
+    parser.add_argument(
+        "--config", type=path, metavar="FILE", help="look at the server that `serve --config FILE` is or would be"
+    )
     add_output(parser)
     parser.set_defaults(run=_doctor)
 

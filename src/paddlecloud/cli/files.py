@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
-from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.parser import Parser, Setup, new_folder
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.show import Column
 from paddlecloud.model import paths
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def cp(parser: Parser) -> None:
     parser.add_argument("source", metavar="JOB[:PATH]", help="a job's results, or a part: job-…:rank-0/model")
-    parser.add_argument("folder", metavar="DIR", help="a new folder to put them in")
+    parser.add_argument("folder", type=new_folder, metavar="DIR", help="a new folder to put them in")
     parser.add_argument(
         "--update", action="store_true", help="DIR may hold earlier results: bring what is new or changed since"
     )

@@ -19,7 +19,8 @@ from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
 from paddlecloud.model.job import Job, Moved, Resources
 from paddlecloud.model.state import LIVE, WAITING, JobState
-from paddlecloud.model.units import format_size, parse_duration
+from paddlecloud.model.units import format_size
+from paddlecloud.sdk.spec import duration
 
 if TYPE_CHECKING:
     from paddlecloud.model.views import Cluster, JobDetail
@@ -142,7 +143,7 @@ def _show(args: Namespace) -> None:
 
 
 def _wait(args: Namespace) -> int:
-    seconds = None if args.timeout is None else parse_duration(args.timeout, "timeout")
+    seconds = None if args.timeout is None else duration(args.timeout, "--timeout")
     deadline = None if seconds is None else time.monotonic() + seconds
     with connect() as client:
         jobs, errors = each_job(args.jobs, lambda ref: client.get(ref).job.id)

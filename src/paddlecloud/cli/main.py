@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from paddlecloud import __version__
 from paddlecloud.cli import shell
 from paddlecloud.cli.exits import OTHER, USAGE, exit_code
-from paddlecloud.cli.parser import UsageError, unknown_verb
+from paddlecloud.cli.parser import UsageError, option_before_verb, path, unknown_verb
 from paddlecloud.cli.verbs import VERBS, overview, parser
 from paddlecloud.model.errors import PaddleCloudError
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in _HELP:
-        argv = [*argv[1:2], "--help"] if argv[1:] else []
+        argv = [argv[1], "--help"] if argv[1:] and argv[1] not in _HELP else []
     if not argv:
         print(overview())
         return 0
@@ -59,16 +59,24 @@ def _dispatch(argv: list[str]) -> int:
         argv[0] = "version"
     verb = VERBS.get(argv[0])
     if verb is None:
-        raise unknown_verb(argv[0], [name for name, known in VERBS.items() if known.group])
+        raise _no_verb(argv)
     arguments = parser(verb).read(argv[1:])
     code: int | None = arguments.run(arguments)
     return code or 0
 
 
+def _no_verb(argv: Sequence[str]) -> UsageError:
+    known = [name for name, verb in VERBS.items() if verb.group]
+    if argv[0].startswith("-"):
+        return option_before_verb(argv[0], argv[1:], known)
+    return unknown_verb(argv[0], known)
+
+
 def _is_typed_wrong(error: OSError, typed: Sequence[str]) -> bool:
     """Whether the person named something that is not there, or is a folder where a file is wanted."""
     kinds = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-    return isinstance(error, kinds) and any(word.endswith(str(error.filename)) for word in typed)
+    words = [*typed, *(path(part) for word in typed for part in (word, word.partition("=")[2]))]
+    return isinstance(error, kinds) and any(word.endswith(str(error.filename)) for word in words)
 
 
 def _refused(message: str, code: int) -> int:

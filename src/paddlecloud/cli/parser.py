@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,7 +21,8 @@ _MESSAGES = (
     (re.compile(r"one of the arguments (.*) is required"), r"one of \1 is missing"),
     (re.compile(r"argument ([^:]+): expected one argument"), r"\1 needs a value"),
     (re.compile(r"argument ([^:]+): expected at least one argument"), r"\1 needs a value"),
-    (re.compile(r"argument ([^:]+): invalid (\w+) value: (.*)"), r"\1: \3 is not a number"),
+    (re.compile(r"argument ([^:]+): invalid (?:int|count) value: (.*)"), r"\1: \2 is not a whole number"),
+    (re.compile(r"argument ([^:]+): invalid \w+ value: (.*)"), r"\1: \2 is not a number"),
     (re.compile(r"argument ([^:]+): ignored explicit argument (.*)"), r"\1 takes no value"),
     (re.compile(r"argument ([^:]+): (.*)"), r"\1: \2"),
 )
@@ -36,6 +38,15 @@ _OTHER_TOOLS = {
     "download": "cp",
     "start": "up",
     "whoami": "config",
+}
+_OTHER_ACTIONS = {
+    "delete": ("disable", "revoke"),
+    "remove": ("disable", "revoke"),
+    "rm": ("disable", "revoke"),
+    "ls": ("list",),
+    "new": ("add", "create"),
+    "create": ("add",),
+    "add": ("create",),
 }
 
 
@@ -149,11 +160,15 @@ class Parser(argparse.ArgumentParser):
     def _in_our_voice(self, message: str) -> str:
         found = _NOT_A_CHOICE.fullmatch(message)
         if found and (known := self._choices(found["what"])):
-            return f"{found['what']}: {found['word']!r} is not known{_nearest(found['word'], known)}"
+            return f"{found['what']}: {found['word']!r} is not known{self._meant(found['word'], known)}"
         for pattern, ours in _MESSAGES:
             if pattern.fullmatch(message):
                 return pattern.sub(ours, message)
         return message
+
+    def _meant(self, word: str, known: Sequence[str]) -> str:
+        ours = [name for name in _OTHER_ACTIONS.get(word, ()) if name in self._branches]
+        return f"; did you mean {ours[0]!r}?" if ours else _nearest(word, known)
 
     def _choices(self, what: str) -> list[str]:
         return [
@@ -177,6 +192,24 @@ def count(text: str) -> int:
     return number
 
 
+def path(text: str) -> str:
+    """A type of argument: a path, of which a shell leaves the `~` in `--files=~/job` to us."""
+    return os.path.expanduser(text)
+
+
+def new_folder(text: str) -> str:
+    """A type of argument: the path of a folder to be made."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty: write that of a new folder, such as output")
+    return path(text)
+
+
+def option_before_verb(word: str, behind: Sequence[str], known: Sequence[str]) -> UsageError:
+    verb = next((other for other in behind if other in known), None)
+    hint = f"paddlecloud {verb} …" if verb else "paddlecloud help lists them"
+    return UsageError(f"{word!r} stands where the command goes, which comes first: {hint}", "paddlecloud")
+
+
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     ours = _OTHER_TOOLS.get(word)
     hint = f"; did you mean {ours!r}?" if ours else _nearest(word, known)
@@ -192,7 +225,9 @@ def _in_order(few: Sequence[str], many: Sequence[str]) -> bool:
 def _nearest(word: str, known: Sequence[str]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    # Without their dashes, which would make any two options alike.
+    bare = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(word.lstrip("-"), bare, n=1)
     if near:
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {bare[near[0]]!r}?"
     return f"; known are {', '.join(known)}" if len(known) <= 12 else ""

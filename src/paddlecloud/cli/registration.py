@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 from paddlecloud.cli import shell
 from paddlecloud.cli.connect import named_server
 from paddlecloud.cli.exits import OTHER
-from paddlecloud.cli.parser import Parser, Setup
-from paddlecloud.model.errors import InvalidError, UnauthenticatedError
+from paddlecloud.cli.parser import Parser, Setup, path
+from paddlecloud.model.errors import InvalidError, RateError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from paddlecloud.sdk.profile import Profile, Surroundings
@@ -24,7 +25,9 @@ _TRIES = 3
 def gen_token(parser: Parser) -> None:
     parser.add_argument("--email", required=True, metavar="EMAIL", help="yours, which is your name here")
     parser.add_argument("--server", metavar="URL", help="of this server, such as http://host:8642, not the usual one")
-    parser.add_argument("--ca", metavar="FILE", help="the certificate of its CA, where the system does not know it")
+    parser.add_argument(
+        "--ca", type=path, metavar="FILE", help="the certificate of its CA, where the system does not know it"
+    )
     parser.set_defaults(run=_gen_token)
 
 
@@ -40,10 +43,16 @@ def _gen_token(args: Namespace) -> int | None:
     known = profiles.load(around)
     if known.embedded and not args.server:
         return _nothing_needed(around)
-    there = named_server(around, args.server or known.server, args.ca)
+    there = named_server(around, args.server, known, args.ca)
     print("create_token...", flush=True)
     with Client(there) as client:
-        asked = client.accounts.register(args.email)
+        try:
+            asked = client.accounts.register(args.email)
+        except RateError as error:
+            raise RateError(
+                f"{error.message}. If you have the mail already, type: {_login(there)}",
+                retry_after_seconds=error.retry_after_seconds,
+            ) from None
     if asked.mailed:
         shell.talk(f"a mail with an ak and an sk is on its way to {args.email}")
     else:
@@ -61,10 +70,16 @@ def _check_email(email: str) -> None:
 
 
 def _nothing_needed(around: Surroundings) -> int:
+    from paddlecloud.cli import serve
+
+    key = around.data_folder / "embedded.json"
+    if not serve.can_serve():
+        here = f"no server is configured, and none can run on this machine: that takes {serve.INSTALL}."
+    else:
+        here = "no server is configured, and the embedded one of this machine needs no access key by mail: just submit "
+        here += f"a job. Its key is in {key}." if key.exists() else "a job."
     shell.talk(
-        "no server is configured, and the embedded one of this machine needs no access key by mail: just submit a job. "
-        f"Its key is in {around.data_folder / 'embedded.json'}. "
-        "For a key of a shared server name it: paddlecloud gen_token --email=… --server http://host:8642"
+        f"{here} For a key of a shared server name it: paddlecloud gen_token --email=… --server http://host:8642"
     )
     return OTHER
 
@@ -103,11 +118,15 @@ def _ask(word: str, there: Profile) -> str:
         found = ""
     if not found.strip():
         raise InvalidError(
-            f"no {word} was pasted, so nothing was written; when you have both, type: "
-            f"paddlecloud login --server {there.server} --ak AK",
-            field=word,
+            f"no {word} was pasted, so nothing was written; when you have both, type: {_login(there)}", field=word
         )
     return found.strip()
+
+
+def _login(there: Profile) -> str:
+    """What is typed by who has the mail."""
+    ca = ["--ca", there.ca] if there.sources.get("ca") == "--ca" else []
+    return shlex.join(["paddlecloud", "login", "--server", there.server, *ca, "--ak", "AK"])
 
 
 def _keep(around: Surroundings, profile: Profile) -> None:

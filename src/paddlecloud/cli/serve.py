@@ -10,6 +10,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from pathlib import Path
 from paddlecloud import __version__
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.exits import UNREACHABLE
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.model.errors import ConfigError, PaddleCloudError, UnreachableError
 from paddlecloud.model.finding import Finding
 from paddlecloud.model.state import HELD
@@ -40,7 +41,9 @@ _LOG_LINES = 15
 
 
 def serve(parser: Parser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="its settings (server.toml in its data folder, if there)")
+    parser.add_argument(
+        "--config", type=path, metavar="FILE", help="its settings (server.toml in its data folder, if there)"
+    )
     parser.add_argument("--embedded", action="store_true", help="make this user its admin, with an access key")
     parser.set_defaults(run=_serve)
 
@@ -108,10 +111,20 @@ def ensure_server(around: Surroundings) -> Running:
                 "no server is configured, and the parts that run one on this machine are not installed: "
                 f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
             )
+        _check_own(around.data_folder)
         with _start_lock(around.data_folder):
             running = answering(around.data_folder) or _start(around)
     profiles.save_embedded(around)
     return running
+
+
+def _check_own(folder: Path) -> None:
+    """A server of several users is for its operator to start: with its own settings, not with ours."""
+    try:
+        command = str(json.loads((folder / "shared.json").read_bytes())["command"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    raise UnreachableError(f"the shared server of {folder} does not run; it is started with: {command}")
 
 
 def can_serve() -> bool:
@@ -147,7 +160,9 @@ def _serve(args: Namespace) -> None:
     require_server_parts()
     from paddlecloud.server import app, config
 
-    app.serve(config.load(Path(args.config) if args.config else None, embedded=args.embedded))
+    file = Path(args.config).absolute() if args.config else None
+    again = ["paddlecloud", "serve", *(["--config", str(file)] if file else [])]
+    app.serve(config.load(file, embedded=args.embedded), command=shlex.join(again))
 
 
 def _up(_: Namespace) -> None:

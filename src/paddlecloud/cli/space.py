@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paddlecloud.model.space import Collected, Share, Space, UserShare
     from paddlecloud.sdk.client import Client
 
-_OLD_SECONDS = 120
+_OLD_SECONDS = 5
 _KEPT_OTHERWISE = {
     "tasks": "until the job has ended",
     "backups": "until you remove them",

@@ -14,7 +14,7 @@ from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.jobs import add_exit_code
 from paddlecloud.cli.logs import Lines
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup, add_output, new_folder, path
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
@@ -38,7 +38,9 @@ def submit(parser: Parser) -> None:
 def run(parser: Parser) -> None:
     _add_job_options(parser)
     parser.add_argument("--no-download", action="store_true", help="leave the results on the server")
-    parser.add_argument("--download-dir", metavar="DIR", help="a new folder for the results (output-…)")
+    parser.add_argument(
+        "--download-dir", type=new_folder, metavar="DIR", help="a new folder for the results (output-…)"
+    )
     add_exit_code(parser)
     parser.set_defaults(run=_run, verb="run")
 
@@ -87,9 +89,13 @@ def _add_job_options(parser: Parser) -> None:
     parser.takes_command = True
     parser.usage = f"{parser.prog} [options] [-f job.yaml] [FOLDER] [-- COMMAND …]"
     parser.epilog = f"example:\n  {parser.prog} --nodes 2 job -- sh run.sh"
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the job's files; only what changed is sent")
+    parser.add_argument(
+        "folder", nargs="?", type=path, metavar="FOLDER", help="the job's files; only what changed is sent"
+    )
     parser.add_argument("--no-files", action="store_true", help="the job needs no files: send none")
-    parser.add_argument("-f", "--file", metavar="JOB.YAML", help="a job file (YAML or JSON); flags win over it")
+    parser.add_argument(
+        "-f", "--file", type=path, metavar="JOB.YAML", help="a job file (YAML or JSON); flags win over it"
+    )
     parser.add_argument("--name", help="the job's name (tmp_job)")
     parser.add_argument("--cluster", help="where to run it (default)")
     parser.add_argument("--nodes", type=int, metavar="N", help="number of trainers (1)")
@@ -164,7 +170,7 @@ def _folder(args: Namespace, file: jobfile.JobFile) -> Path | None:
     if args.folder:
         return Path(args.folder)
     if file.workdir is not None:
-        return Path(args.file).parent / file.workdir
+        return Path(args.file).parent / path(file.workdir)
     if args.file:
         raise InvalidError(
             f"{args.file} names no folder to send: add `workdir: .` to it for its own, or say --no-files", field="files"

@@ -14,8 +14,9 @@ from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.units import format_duration, parse_duration
+from paddlecloud.model.units import format_duration
 from paddlecloud.model.user import NO_LIMITS, Account, Quota, Role
+from paddlecloud.sdk.spec import duration
 
 if TYPE_CHECKING:
     from paddlecloud.model.accounts import QuotaUse, Use
@@ -199,9 +200,9 @@ def _changed(text: str | None, now: int | None, name: str) -> int | None:
     if text == "none":
         return None
     if name == "wall-time":
-        return parse_duration(text, name)
+        return duration(text, f"--{name}")
     if not (text.isascii() and text.isdigit()):
-        raise InvalidError(f"--{name} {text!r} is neither a number nor none", field=name)
+        raise InvalidError(f"--{name} {text!r} is not a limit: write a whole number, 0 or more, or none", field=name)
     return int(text)
 
 

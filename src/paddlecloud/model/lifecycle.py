@@ -44,7 +44,7 @@ def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | Non
     if not job.state.waiting or now - job.created_at < schedule_limit:
         return None
     waited = describe_duration(schedule_limit.total_seconds())
-    why = f"not placed within {waited}"
+    why = f"not placed within {waited}" + (f": {job.queue_reason}" if job.queue_reason else "")
     return Move(to=JobState.SCHEDULE_TIMEOUT, at=now, why=why, stop=StopReason.QUEUE_TIME, error=why)
 
 
@@ -107,8 +107,7 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
 
 def _end(stop: StopReason, report: Report, now: datetime, why: str, error: str = "") -> Move:
     if report.ended:
-        at = max((task.ended_at for task in report.tasks if task.ended_at is not None), default=now)
-        return Move(to=ENDS[stop], at=at, why=why, stop=stop, error=error)
+        return Move(to=ENDS[stop], at=_last_end(report, now), why=why, stop=stop, error=error)
     return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=error)
 
 
@@ -140,7 +139,14 @@ def _stopped(job: Job, report: Report | None, now: datetime, attempts_limit: int
     stop = job.stop or StopReason.ASKED
     if ENDS[stop] is JobState.QUEUE:
         return _lost(job, job.error or stop.value, now, attempts_limit, held=False)
-    return Move(to=ENDS[stop], at=now, why="nothing of it runs any more", stop=stop, error=job.error)
+    at = now if report is None else _last_end(report, now)
+    return Move(to=ENDS[stop], at=at, why="nothing of it runs any more", stop=stop, error=job.error)
+
+
+def _last_end(report: Report, now: datetime) -> datetime:
+    """When the last task ended, where that is known of all: who looks late, as after a crash, bills nobody for it."""
+    ends = [task.ended_at or now for task in report.tasks]
+    return max(ends, default=now)
 
 
 def _role_failed(job: Job, report: Report) -> TaskReport | None:

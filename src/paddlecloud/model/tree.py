@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError, TooLargeError
@@ -77,6 +79,14 @@ class Manifest:
         return sum(entry.size for entry in self.entries)
 
 
+class Outline(NamedTuple):
+    """How many files and folders there are, also folders that only a path inside them names, and how long the paths of
+    the folders are together."""
+
+    paths: int
+    folder_characters: int
+
+
 def check_manifest(manifest: Manifest) -> None:
     """Refuse a manifest that could not be a folder of its own: every path, size, digest and link is hostile."""
     kinds: dict[str, Kind] = {}
@@ -91,6 +101,24 @@ def check_manifest(manifest: Manifest) -> None:
     links = _Links(targets)
     for link in targets:
         links.follow(link)
+
+
+def outline(manifest: Manifest) -> Outline:
+    """What a manifest would make, in little memory: short paths of many levels make far more folders than entries."""
+    count = characters = 0
+    before: list[str] = []
+    for path in _in_order(entry.path for entry in manifest.entries):
+        if len(path) >= paths.PATH_BYTES:
+            paths.check_relative(path)
+        parts = path.split("/")
+        shared = _shared(parts, before)
+        count += len(parts) - shared
+        length = sum(len(part) + 1 for part in parts[:shared])
+        for part in parts[shared:-1]:
+            length += len(part) + 1
+            characters += length
+        before = parts
+    return Outline(paths=count, folder_characters=characters)
 
 
 def check_link(link: str, links: Mapping[str, str]) -> None:
@@ -207,12 +235,22 @@ def is_digest(text: str) -> bool:
 
 
 def _check_parents(kinds: Mapping[str, Kind]) -> None:
-    """Refuse a path below something that is no folder; each folder is looked at once, however much is in it."""
-    seen: set[str] = set()
-    for path in kinds:
-        parent = path.rpartition("/")[0]
-        while parent and parent not in seen:
-            if kinds.get(parent, Kind.FOLDER) is not Kind.FOLDER:
-                raise InvalidError(f"path {path!r} lies below {parent!r}, which is not a folder", field="path")
-            seen.add(parent)
-            parent = parent.rpartition("/")[0]
+    """Refuse a path below something that is no folder: in this order the first such path comes right behind it."""
+    for above, path in itertools.pairwise(_in_order(kinds)):
+        if kinds[above] is not Kind.FOLDER and path.startswith(f"{above}/"):
+            raise InvalidError(f"path {path!r} lies below {above!r}, which is not a folder", field="path")
+
+
+def _in_order(named: Iterable[str]) -> list[str]:
+    """Paths sorted part by part: what is in a folder comes right behind it, whatever characters other names have."""
+    return sorted(named, key=lambda path: path.replace("/", "\0"))
+
+
+def _shared(parts: Sequence[str], others: Sequence[str]) -> int:
+    """How many parts two paths have in common, from the top."""
+    count = 0
+    for one, other in zip(parts, others, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -48,11 +48,11 @@ class Tally:
         return self.unused - self.kept
 
     def count(self, job: Job, now: datetime) -> None:
-        """Take a placed job into account. One that is being stopped runs no more: its time is in `used` already."""
+        """Take a placed job into account. One that is being stopped still runs, but has no time of its own left."""
         self.ends.append(ends_at(job, now))
+        began = job.running_since or now
+        self.used += self.day.seconds(began, now)
         if job.state is not JobState.KILLING:
-            began = job.running_since or now
-            self.used += self.day.seconds(began, now)
             self.kept += self.day.seconds(now, began + expected(job))
 
     def start(self, at: datetime, span: timedelta) -> None:

@@ -115,7 +115,7 @@ class _Room:
                 reasons.append(outcome)
         for standing in held_back:
             standing.line_up()
-        return "; ".join(reasons or dict.fromkeys(refusals))
+        return "; ".join(dict.fromkeys(reasons or refusals))  # clusters that share a limit say the same
 
     def _take_on(self, name: str, job: Job, standing: Standing) -> Placement | str:
         capacity, left = self.snapshot.clusters[name], self.free[name]

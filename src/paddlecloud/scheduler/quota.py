@@ -100,6 +100,13 @@ def _too_much(spec: JobSpec, limit: Limit) -> QuotaError | None:
             f"quota: instance_count {spec.trainers} asked for, {quota.instances} allowed for one job of {limit.whose}",
             field="roles",
         )
+    pservers = spec.tasks - spec.trainers
+    if quota.instances is not None and pservers > quota.instances:
+        return QuotaError(
+            f"quota: {pservers} pservers asked for, {quota.instances} allowed for one job of {limit.whose}: "
+            "as many as it may have instances",
+            field="roles",
+        )
     if quota.wall_time_seconds is not None and (asked or 1) > quota.wall_time_seconds:
         most = format_duration(quota.wall_time_seconds)
         words = "wall_time" if asked is None else f"wall_time {format_duration(asked)} asked for,"

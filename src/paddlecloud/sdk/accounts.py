@@ -70,13 +70,16 @@ class Accounts:
         return self._http.send(Account, "PATCH", f"/v1/users/{name}", change)
 
     def audit(
-        self, *, user: str | None = None, action: str | None = None, since: str | None = None, limit: int = 100
+        self, *, user: str | None = None, action: str | None = None, since: str | None = None, limit: int | None = 100
     ) -> list[AuditEntry]:
-        """Who did what, newest first: by a user, of one kind ("login", "key.revoke"), since ("10m"); for admins."""
+        """Who did what, newest first: by a user, of one kind ("login", "key.revoke"), since ("10m"); for admins.
+
+        `limit` None is all there is.
+        """
         found: list[AuditEntry] = []
         cursor: str | None = None
-        while len(found) < limit:
-            size = min(_PAGE, limit - len(found))
+        while limit is None or len(found) < limit:
+            size = _PAGE if limit is None else min(_PAGE, limit - len(found))
             query = {"user": user, "action": action, "since": since, "cursor": cursor, "limit": size}
             page = self._http.get(AuditPage, "/v1/audit", query)
             found += page.items

@@ -104,7 +104,7 @@ def scan(
     listing = _Listing(ignore_defaults)
     listing.walk(str(folder), "", dict.fromkeys(_IGNORE_FILES, ()))
     # Paths were checked as they were found; where links lead can be told only now, and before all is hashed.
-    check_manifest(Manifest(entries=tuple(listing.links)))
+    _check_links(folder, listing.links)
     if limit_bytes is not None:
         check_total(((source.path, source.size) for source in listing.sources.values()), limit_bytes)
     chunks = _hash(list(listing.sources.values()), progress)
@@ -116,6 +116,25 @@ def scan(
     manifest = Manifest(entries=tuple(entries))
     name = paths.text_of(os.fsencode(folder.resolve().name))
     return Bundle(manifest, listing.sources, tuple(listing.skipped), name)
+
+
+def _check_links(folder: Path, links: Sequence[Entry]) -> None:
+    leave_out = "or leave the link out by a line in .paddleignore or .gitignore"
+    for link in links:
+        if Path(link.target).is_relative_to(folder.absolute()):
+            raise InvalidError(f"link {link.path!r} points to {link.target!r}: make it relative", field="files")
+        if link.target.startswith("/"):
+            raise InvalidError(
+                f"link {link.path!r} leads out of the folder, to {link.target!r}, and nothing else is sent: "
+                f"copy the file into the folder, {leave_out}",
+                field="files",
+            )
+    try:
+        check_manifest(Manifest(entries=tuple(links)))
+    except InvalidError as error:
+        if error.field != "target":
+            raise
+        raise InvalidError(f"{error.message}: copy the file into its place, {leave_out}", field="files") from None
 
 
 @dataclass(slots=True)

@@ -14,13 +14,31 @@ Sections = Mapping[str, Mapping[str, str]]
 
 _SECTION = re.compile(r"\[([^\]]+)\]\s*:?\s*(//.*)?")
 _SETTING = re.compile(r"(?P<name>[^:=]+?)\s*[:=]\s*(?P<value>.*)")
+_KEY = ("ak", "sk")
 _COMMENTS = ("//", "#", ";")
 _COMMENT_BEHIND = re.compile(r"(?:^|\s)(//.*)")
 _PLACEHOLDER = re.compile(r"[xX*]{3,}|<.*>|\$\{.*\}")
 
 
 def read_client_conf(file: Path) -> Sections:
-    """Sections of a client.conf, keys in lower case; what is only a comment or a placeholder counts as empty.
+    """Sections of a client.conf, keys in lower case; what is only a comment or a placeholder counts as empty."""
+    return {
+        section: {name: "" if _PLACEHOLDER.fullmatch(value) else value for name, value in values.items()}
+        for section, values in _as_written(file).items()
+    }
+
+
+def why_no_key(file: Path) -> str:
+    """What keeps [main] of a client.conf from having an access key; "": nothing does."""
+    main = _as_written(file).get("main", {})
+    missing = [f"{name} is missing" for name in _KEY if not main.get(name)]
+    unfilled = [f"{name} is still a placeholder" for name in _KEY if _PLACEHOLDER.fullmatch(main.get(name, ""))]
+    told = " and ".join([*missing, *unfilled])
+    return told and f"in [main] {told}"
+
+
+def _as_written(file: Path) -> Sections:
+    """Sections with their values, placeholders and all.
 
     Taken as the seeds print it: `//` comments before and between sections, `[bos]:`, `ak: // your key`,
     `name: value` beside `name = value`, and lines that were indented by being copied from a page.
@@ -34,7 +52,7 @@ def read_client_conf(file: Path) -> Sections:
         if section := _SECTION.fullmatch(line):
             current = sections.setdefault(section[1].strip().lower(), {})
         elif setting := _SETTING.fullmatch(line):
-            current[setting["name"].strip().lower()] = _meant(setting["value"])
+            current[setting["name"].strip().lower()] = _value(setting["value"])
         else:
             raise ConfigError(f"{file}, line {number}: {line!r} is neither [section] nor name = value; correct it")
     return sections
@@ -106,6 +124,5 @@ def read_paddle_config(file: Path) -> Mapping[str, str]:
     return {name: str(value) for name, value in named.items() if isinstance(value, str | int) and value != ""}
 
 
-def _meant(value: str) -> str:
-    value = _COMMENT_BEHIND.sub("", value).strip().strip("\"'")
-    return "" if _PLACEHOLDER.fullmatch(value) else value
+def _value(text: str) -> str:
+    return _COMMENT_BEHIND.sub("", text).strip().strip("\"'")

@@ -79,7 +79,10 @@ def download(
 
 
 def unused(folder: Path) -> Path:
-    """A name beside `folder` that nothing has: `output-2` for `output`."""
+    """A name that nothing has: `output-2` beside `output`; in a folder that has no name of its own, `output`."""
+    if folder.name in ("", ".."):  # such as ".", "/" and "../.."
+        inner = folder / "output"
+        return unused(inner) if os.path.lexists(inner) else inner
     numbered = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
     return next(path for path in numbered if not os.path.lexists(path))
 

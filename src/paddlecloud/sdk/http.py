@@ -26,7 +26,7 @@ from paddlecloud.model.errors import (
     UnauthenticatedError,
     UnreachableError,
 )
-from paddlecloud.sdk import trust
+from paddlecloud.sdk import identity, trust
 from paddlecloud.sdk.connections import Answer, BrokenError
 from paddlecloud.sdk.profile import Profile
 from paddlecloud.sdk.sse import Event, parse
@@ -117,7 +117,7 @@ class Http:
             self._met = True
             if response.status < 400:
                 return response
-            refusal = _refusal(response, f"{self.profile.server}{path}")
+            refusal = identity.with_source(_refusal(response, f"{self.profile.server}{path}"), self.profile)
             if not _waited(refusal, patience, turns):
                 raise refusal
 

@@ -48,9 +48,9 @@ class Surroundings:
     def data_folder(self) -> Path:
         """Where the embedded server of this user keeps its data."""
         if given := self.variables.get("PADDLECLOUD_DATA"):
-            return Path(given).absolute()
+            return _checked_folder(Path(given).absolute(), "PADDLECLOUD_DATA: ")
         folder = self.variables.get("XDG_DATA_HOME") or self.home / ".local" / "share"
-        return Path(folder) / "paddlecloud"
+        return _checked_folder(Path(folder) / "paddlecloud", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,14 @@ class Profile:
     @property
     def identified(self) -> bool:
         return bool(self.token or (self.ak and self.sk) or (self.user and self.password))
+
+
+def _checked_folder(folder: Path, named: str) -> Path:
+    """The folder, where nothing is in the way of making it."""
+    there = next((place for place in (folder, *folder.parents) if os.path.exists(place)), None)
+    if there is not None and not os.path.isdir(there):
+        raise ConfigError(f"{named}{there} is a file, and data is kept in a folder: name one", field="data")
+    return folder
 
 
 def surroundings() -> Surroundings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TypedDict
 
@@ -12,6 +13,7 @@ from paddlecloud.model.units import parse_duration, parse_size
 JOB_TYPES = ("gpu", "cpu")
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
 _LEAST_MEMORY_BYTES = 2**20
+_LONG_CLOCK = re.compile(r"\d{5,}:\d\d:\d\d")
 
 
 class Asked(TypedDict, total=False):
@@ -79,10 +81,20 @@ def seconds(wall_time: str | int | None, field: str = "wall_time") -> int | None
     """A text needs a unit: a bare 30 was meant as minutes by half of those who write it."""
     if wall_time is None:
         return None
-    found = parse_duration(wall_time, field, needs_unit=True) if isinstance(wall_time, str) else wall_time
+    found = duration(wall_time, field, needs_unit=True) if isinstance(wall_time, str) else wall_time
     if found < 1:
         raise InvalidError(f"{field} {wall_time} is too short: a job runs for at least a second", field=field)
     return found
+
+
+def duration(text: str, field: str, *, needs_unit: bool = False) -> int:
+    """Seconds in a text of a person; one that is only too long is not told that it is no time."""
+    if _LONG_CLOCK.fullmatch(text.strip()):
+        raise InvalidError(
+            f"{field} {text[:80]} is too long: 9999:59:59 is the most in hours; write more in days, such as 500d",
+            field=field,
+        )
+    return parse_duration(text, field, needs_unit=needs_unit)
 
 
 def check_texts(spec: JobSpec) -> None:

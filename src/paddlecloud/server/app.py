@@ -30,8 +30,8 @@ from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.certificate import certificate as read_certificate
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
-from paddlecloud.server.config import client_config_folder
-from paddlecloud.server.datadir import DataFolder, announced, hold
+from paddlecloud.server.config import kept_from_tasks
+from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.housekeeping import Housekeeping, housekeeping
 from paddlecloud.server.jobs import JobService
@@ -72,13 +72,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. ConfigError tells what keeps it from starting."""
+def serve(settings: Settings, *, command: str = "paddlecloud serve") -> None:
+    """Serve until SIGTERM or SIGINT; `command` is what it was started by. ConfigError tells what keeps it from it."""
     logs.configure(settings.server, DataFolder(settings.server.data).log)
     allow_open_files()
     certificate = read_certificate(settings.server, utc_now)
     with ExitStack() as stack:
         folder = stack.enter_context(hold(settings.server.data))
+        if settings.embedded:
+            refuse_shared(folder)
         listening = stack.enter_context(listen(settings.server, embedded=settings.embedded, again=folder.last_port))
         folder.remember_port(listening.getsockname()[1])
         started_at = utc_now()
@@ -90,6 +92,8 @@ def serve(settings: Settings) -> None:
         def announce() -> None:
             said = announced(folder, url=url, started_at=started_at, version=__version__, certificate=certificate)
             stack.enter_context(said)
+            if not settings.embedded:
+                folder.remember_shared(command)
             log.info("PaddleCloud %s serves %s from %s", __version__, url, folder.root)
             for name in settings.clusters if not settings.embedded else ():
                 log.info("%s", policy_line(settings, name))
@@ -147,7 +151,7 @@ def load_backends(settings: Settings, clock: Clock, wake: Wake) -> dict[str, Bac
                 clock=clock,
                 wake=wake,
                 grace_seconds=settings.jobs.grace.total_seconds(),
-                hidden=(folder.root, client_config_folder()),
+                hidden=kept_from_tasks(settings),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,
                 memory_bytes=cluster.memory,

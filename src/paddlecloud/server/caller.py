@@ -31,9 +31,11 @@ from paddlecloud.server.services import Services
 JSON_BYTES = 1024 * 1024
 MANIFEST_BYTES = 64 * 1024 * 1024
 PACK_BYTES = 16 * 1024 * 1024
+STRANGER_BYTES = 16 * 1024
 
 _LARGE_BYTES = 64 * 1024
 _PAUSE_SECONDS = 60.0
+_STRANGER_SECONDS = 10.0
 _READS = ("GET", "HEAD")
 _READING_POSTS = ("pack_files",)  # what they ask for is too long for an address
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -129,6 +131,16 @@ async def read_body(request: Request, limit: int) -> bytes:
         if len(body) > limit:
             raise _too_large(len(body), limit)
     return bytes(body)
+
+
+async def read_from_stranger(request: Request, *, seconds: float = _STRANGER_SECONDS) -> bytes:
+    """The body of someone who is not known yet, and so has no share to take it out of: it may be small and must come
+    at once, however many of them there are."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await read_body(request, STRANGER_BYTES)
+    except TimeoutError:
+        raise InvalidError(f"the body did not come within {seconds:g} s: send it again, at once") from None
 
 
 async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:

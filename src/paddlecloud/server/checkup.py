@@ -20,6 +20,7 @@ Check = Callable[[Site], Iterable[Finding]]
 SECONDS = 2.5
 CHECKS: Sequence[Check] = (
     parts.process,
+    machine.account,
     folder.data_folder,
     folder.room,
     folder.file_system,

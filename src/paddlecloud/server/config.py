@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.units import format_duration
@@ -24,6 +25,13 @@ from paddlecloud.server.settings import DEFAULT_CLUSTER, SECTIONS, ClusterSettin
 T = TypeVar("T")
 
 _CLUSTERS = "clusters"
+_SECRETS_OF_DATABASE = ("passfile", "sslkey")  # options of libpq that name files
+_SECRETS_AT_HOME = (
+    "bin/paddlecloud/conf/client.conf",
+    "bin/paddlecloud/client.conf",
+    ".paddle/config",
+    ".postgresql/postgresql.key",
+)
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
@@ -46,7 +54,8 @@ def load(config: Path | None = None, *, data: Path | None = None, embedded: bool
         plain = _read(config) if config.exists() else {}
     else:
         plain = _read(config)
-    return parse(plain, source=str(config), data=data, embedded=embedded)
+    settings = parse(plain, source=str(config), data=data, embedded=embedded)
+    return dataclasses.replace(settings, source=config.absolute())
 
 
 def parse(
@@ -123,6 +132,28 @@ def default_data_folder() -> Path:
 def client_config_folder() -> Path:
     """Where the commands of this account keep their access key."""
     return (_environment("XDG_CONFIG_HOME") or Path.home() / ".config") / "paddlecloud"
+
+
+def kept_from_tasks(settings: Settings) -> tuple[Path, ...]:
+    """The folders and files with secrets of the server's account, which tasks run as; some may not be there."""
+    folders = (settings.server.data, client_config_folder())
+    hidden = [folder.resolve() for folder in folders]
+    files = dict.fromkeys(path.absolute() for path in _secret_files(settings))
+    # What is in a folder that is hidden cannot be hidden once more: it is not there any more.
+    return (*folders, *(file for file in files if not any(file.resolve().is_relative_to(one) for one in hidden)))
+
+
+def _secret_files(settings: Settings) -> Iterator[Path]:
+    for named in (settings.source, settings.mail.password_file, settings.server.certificate_key):
+        if named is not None:
+            yield named
+    for name, value in parse_qsl(urlsplit(settings.server.database).query):
+        if name in _SECRETS_OF_DATABASE:
+            yield Path(value).expanduser()
+    yield _environment("PGPASSFILE") or Path.home() / ".pgpass"
+    yield _environment("PGSERVICEFILE") or Path.home() / ".pg_service.conf"
+    for name in _SECRETS_AT_HOME:
+        yield Path.home() / name
 
 
 def _environment(name: str) -> Path | None:

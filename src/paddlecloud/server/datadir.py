@@ -76,6 +76,11 @@ class DataFolder:
         return self.root / "embedded.json"
 
     @property
+    def shared(self) -> Path:
+        """Says by which command a server of several users was started here."""
+        return self.root / "shared.json"
+
+    @property
     def lock(self) -> Path:
         return self.root / "lock"
 
@@ -84,6 +89,9 @@ class DataFolder:
         """The port that the server had the last time; 0 where that is not known."""
         found = read_private(self.root / "port.json").get("port")
         return found if isinstance(found, int) and 0 < found < 2**16 else 0
+
+    def remember_shared(self, command: str) -> None:
+        write_private(self.shared, {"command": command})
 
     def remember_port(self, port: int) -> None:
         if port != self.last_port:
@@ -101,6 +109,15 @@ def hold(root: Path) -> Iterator[DataFolder]:
         yield folder
     finally:
         os.close(lock)
+
+
+def refuse_shared(folder: DataFolder) -> None:
+    """Refuse to serve, as one person's own, records that several users share: their limits would not hold there."""
+    if command := read_private(folder.shared).get("command"):
+        raise ConfigError(
+            f"the data folder {folder.root} is that of a shared server: start it with {command}, or remove "
+            f"{folder.shared} to have it for yourself"
+        )
 
 
 @contextmanager

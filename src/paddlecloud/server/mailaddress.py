@@ -25,6 +25,11 @@ class MailAddress:
     domain: str
 
     @property
+    def tagged(self) -> bool:
+        """Whether it is one of any number of addresses that most mail servers give one mailbox (RFC 5233)."""
+        return "+" in self.local
+
+    @property
     def user(self) -> str:
         """The name of its user, in the script that people read."""
         return f"{self.local}@{idna.decode(self.domain)}"

@@ -12,7 +12,7 @@ from email.message import EmailMessage
 
 from paddlecloud.model.accounts import Registration
 from paddlecloud.model.audit import Action
-from paddlecloud.model.errors import ConfigError, ForbiddenError, NotFoundError
+from paddlecloud.model.errors import ConfigError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.user import Role, User
 from paddlecloud.server import mailaddress
 from paddlecloud.server.audit import HERE, AuditService, Origin
@@ -54,6 +54,12 @@ class Registrations:
         if self._policy == CLOSED:
             raise ForbiddenError(f"this server gives no access keys by mail: {_INSTEAD}")
         to = mailaddress.parse(email)
+        if to.tagged:
+            raise InvalidError(
+                f"email {str(to)!r} has a +, and one mailbox has any number of such addresses: write it without the + "
+                "and what follows it",
+                field="email",
+            )
         if self._policy == DOMAINS and to.domain not in self._domains.values():
             raise ForbiddenError(
                 f"this server gives access keys by mail only to addresses at {', '.join(self._domains)}: use such an "

@@ -186,6 +186,7 @@ class Settings:
     retention: RetentionSettings = RetentionSettings()
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
     embedded: bool = False  # a person's own server, which has no need to protect users from each other
+    source: Path | None = None  # the file that they were read from
 
     @property
     def default_clusters(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from paddlecloud.model.tree import (
     Kind,
     Manifest,
     check_total,
+    outline,
     pack,
     unpack,
 )
@@ -43,6 +44,7 @@ class TransferLimits:
 
     upload_bytes: int
     entries: int = 200_000
+    folder_characters: int = 64 * 1024 * 1024  # in the paths of all its folders, which are held in memory
     page: int = 10_000
 
 
@@ -164,6 +166,16 @@ class Transfers:
     def _check_limits(self, manifest: Manifest) -> None:
         if len(manifest.entries) > self._limits.entries:
             raise self._too_many(str(len(manifest.entries)))
+        found = outline(manifest)
+        if found.paths > self._limits.entries:
+            raise self._too_many(str(found.paths))
+        if found.folder_characters > self._limits.folder_characters:
+            raise TooLargeError(
+                f"the paths of the folder's {found.paths} files and folders are too long: those of folders alone have "
+                f"{format_size(found.folder_characters)}, the limit is {format_size(self._limits.folder_characters)}; "
+                "pack them into an archive, or leave some out with a .paddleignore file",
+                field="entries",
+            )
         check_total(((entry.path, entry.size) for entry in manifest.entries), self._limits.upload_bytes)
 
     def _too_many(self, count: str) -> TooLargeError:

@@ -23,7 +23,7 @@ from paddlecloud.model.errors import ConfigError, ConflictError, FullError, Inva
 from paddlecloud.store import copying, migrations, sqlite
 from paddlecloud.store.copying import Progress
 from paddlecloud.store.db import Database, reading, refuse_newer
-from paddlecloud.store.secrets import read_key
+from paddlecloud.store.secrets import is_key, read_key
 
 ENDING = ".backup"
 _FACTS = "paddlecloud_backup"
@@ -76,6 +76,8 @@ def read(file: Path) -> Facts:
             f"{file} is no backup, or a damaged one ({error}): name a file that paddlecloud db backup made"
         ) from None
     refuse_newer(facts.revision, f"backup {file}")
+    if facts.key is not None and not is_key(facts.key):
+        raise ConfigError(f"backup {file} is damaged (the key in it is none): take another one")
     return facts
 
 

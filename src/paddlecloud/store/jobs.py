@@ -269,12 +269,20 @@ def _write(connection: Connection, made: Sequence[_Step]) -> None:
     placed = [attempts.row(after) for _, after, _ in made if after.state is JobState.SCHEDULE]
     if placed:
         connection.execute(_ADD_ATTEMPT, placed)
-    attempts.set_running(
-        connection, [(after.handle, move.at) for _, after, move in made if after.state is JobState.RUNNING]
-    )
-    attempts.set_stopped(
-        connection, [(before.handle, move.at) for before, _, move in made if before.state is JobState.RUNNING]
-    )
+    attempts.set_running(connection, [(step.after.handle, step.move.at) for step in made if _begins_to_run(step)])
+    attempts.set_stopped(connection, [(step.before.handle, step.move.at) for step in made if _runs_no_more(step)])
+
+
+def _begins_to_run(step: _Step) -> bool:
+    """Also to be stopped while it starts: what has started by then runs on for as long as stopping it takes."""
+    if step.after.state is JobState.KILLING:
+        return step.before.state is JobState.SCHEDULE
+    return step.after.state is JobState.RUNNING
+
+
+def _runs_no_more(step: _Step) -> bool:
+    """While it is being stopped a job still runs."""
+    return step.before.state in (JobState.RUNNING, JobState.KILLING) and step.after.state is not JobState.KILLING
 
 
 def _idempotency_row(job: Job, idempotency: Idempotency) -> records.Values:

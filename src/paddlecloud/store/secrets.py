@@ -70,6 +70,11 @@ def read_key(file: Path) -> str:
     return _read(file).hex()
 
 
+def is_key(text: str) -> bool:
+    """Whether a key file may hold this."""
+    return _parsed(text.encode(errors="replace")) is not None
+
+
 def replace_key(file: Path, key: str) -> None:
     """Put the key of a backup in the place of the file's, whole or not at all."""
     _write(file, key, os.replace)
@@ -124,13 +129,17 @@ def _read(file: Path) -> bytes:
         text = os.read(descriptor, 1024)
     finally:
         os.close(descriptor)
+    if (key := _parsed(text)) is None:
+        raise ConfigError(f"key file {file} is damaged: restore it from a backup")
+    return key
+
+
+def _parsed(text: bytes) -> bytes | None:
     try:
         key = bytes.fromhex(text.decode("ascii"))
     except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
-        raise ConfigError(f"key file {file} is damaged: restore it from a backup")
-    return key
+        return None
+    return key if len(key) == _KEY_BYTES else None
 
 
 def _refuse_unsafe(file: Path, found: os.stat_result) -> None:

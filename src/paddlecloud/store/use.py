@@ -19,6 +19,8 @@ from paddlecloud.store.history import last as newest_event
 from paddlecloud.store.schema import UtcTime, attempts, history
 from paddlecloud.store.schema import jobs as job_table
 
+_RUN = (JobState.RUNNING.value, JobState.KILLING.value)
+
 
 class UseRecords:
     def __init__(self, db: Database) -> None:
@@ -27,7 +29,8 @@ class UseRecords:
     def seconds(self, users: Collection[str], start: datetime, end: datetime) -> Mapping[str, Mapping[str, float]]:
         """By user and cluster, how long attempts that have stopped ran between two times.
 
-        An attempt counts from its job's move to `running` until the move away, of which only the part between.
+        An attempt counts from its job's move to `running` until nothing of it runs any more, `killing` included: a task
+        may go on as if nothing were asked of it. Of that only the part between counts.
         """
         begun, stopped = _later(attempts.c.running_at, start), _earlier(attempts.c.stopped_at, end)
         query = (
@@ -85,7 +88,7 @@ class UseOfDay:
         with self._db.read() as connection:
             newest = newest_event(connection)
             if self._known and newest > self._event:
-                stopped = select(history.c.user).where(history.c.from_state == JobState.RUNNING.value).distinct()
+                stopped = select(history.c.user).where(history.c.from_state.in_(_RUN)).distinct()
                 for user in connection.execute(stopped.where(history.c.seq > self._event)).scalars():
                     self._known.pop(user, None)
         return newest

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+
+import pytest
+
 from paddlecloud.server.app import utc_now
 from tests.unit.cli.command import Command
 from tests.unit.server.running import Running
@@ -64,3 +68,22 @@ def test_who_adds_a_user_is_told_how_to_let_them_in(server: Running, command: Co
     assert "paddlecloud key create --user dora" in said
     said = admin.type("user", "add", "emil", "--password", stdin="long-enough-1\n").stderr
     assert f"paddlecloud login --server {server.url} --user emil" in said
+
+
+@pytest.mark.parametrize("time", ["0", "9999d"])
+def test_a_token_for_a_time_that_is_out_of_range_is_told_by_the_name_of_the_option(command: Command, time: str) -> None:
+    said = command.type("token", "create", "ci", "--expires", time, code=2).stderr
+    assert f"--expires {time} is too short or too long" in said
+    assert "expires_in_seconds" not in said
+
+
+def test_a_configured_server_that_is_away_is_told_with_the_place_that_names_it(alone: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    file = alone.folder / "home" / "bin" / "paddlecloud" / "conf" / "client.conf"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"[openapi]\nhost = 127.0.0.1\nport = {port}\n")
+    for words in (["gen_token", "--email=a@b.c"], ["login", "--token", "x"]):
+        assert f"It was named by {file}" in alone.type(*words, code=4).stderr
+        said = alone.type(*words, "--server", f"http://127.0.0.1:{port}", code=4).stderr
+        assert "It was named by --server" in said

@@ -122,7 +122,7 @@ def test_the_manuals_misspellings_are_understood() -> None:
         (["--fils=job"], "--fils is not an option; did you mean '--files'?"),
         (["--files=job", "--start_cmd=x", "--public_bcc=2"], "--public_bcc: '2' is not known"),
         (["--files=job", "--start_cmd=x", "--job_type=tpu"], "--job_type: 'tpu' is not known"),
-        (["--files=job", "--start_cmd=x", "--instance_count=two"], "--instance_count: 'two' is not a number"),
+        (["--files=job", "--start_cmd=x", "--instance_count=two"], "--instance_count: 'two' is not a whole number"),
         (["--files=job", "--start_cmd"], "--start_cmd needs a value"),
         (["--files=job", "--start_cmd=x", "more"], "'more' is one argument too many"),
     ],

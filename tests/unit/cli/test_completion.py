@@ -38,6 +38,9 @@ def bash(*words: str, command: Command | None = None, folder: Path | None = None
         (["get_f"], ["get_files"]),
         (["help", "sub"], ["submit", "submit_job"]),
         (["user", "pa"], ["passwd"]),
+        (["db", "re"], ["restore"]),
+        (["db", "backup", "--co"], ["--config"]),
+        (["db", "migrate", "--"], ["--help", "--to", "--force", "--config", "--output", "--json"]),
         (["user", "quota", "--wal"], ["--wall-time"]),
         (["submit_job", "--public"], ["--public_bcc", "--public_bos"]),
         (["submit_job", "--job_type", "=", ""], ["gpu", "cpu"]),
@@ -65,6 +68,8 @@ def test_bash_offers_what_the_parsers_take(words: list[str], offered: list[str])
         (["submit", "-f", "job"], ["job.yaml"]),
         (["run", "other", "--", "run"], ["run.sh"]),
         (["run", "--no-download", "o"], ["other"]),
+        (["db", "restore", "run"], ["run.sh"]),
+        (["db", "restore", ""], ["a job", "job.yaml", "other", "run.sh"]),
     ],
 )
 def test_bash_offers_folders_and_files_where_they_are_taken(
@@ -96,6 +101,12 @@ def test_completion_starts_no_server_and_does_not_wait_for_one_that_is_silent(al
         began = time.monotonic()
         assert bash("show", "", command=alone) == []
     assert time.monotonic() - began < 5.0
+
+
+def test_fish_offers_the_actions_of_a_verb_until_one_is_typed() -> None:
+    actions = "backup restore migrate status"
+    (line,) = [line for line in script("fish").splitlines() if f'-a "{actions}"' in line]
+    assert f"__fish_seen_subcommand_from db; and not __fish_seen_subcommand_from {actions}'" in line
 
 
 @pytest.mark.parametrize("shell", SHELLS)

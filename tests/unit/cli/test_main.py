@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from paddlecloud.model.errors import (
     UnauthenticatedError,
     UnreachableError,
 )
+from paddlecloud.server.app import utc_now
 from tests.unit.cli.command import Command
 from tests.unit.server.running import Running
 from tests.waiting import wait_until
@@ -36,6 +38,7 @@ def test_alone_it_prints_a_short_help_in_groups(alone: Command) -> None:
 def test_help_of_a_verb_is_had_both_ways(alone: Command) -> None:
     assert alone.out("help", "submit") == alone.out("submit", "--help")
     assert alone.out("--version") == alone.out("version")
+    assert alone.out("help", "--help") == alone.out("help", "help") == alone.out("help")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["submit_job", "--help"], ["run", "--help"], ["user", "add", "--help"]])
@@ -71,6 +74,9 @@ def test_a_misspelt_verb_or_option_exits_with_2_and_a_hint(alone: Command) -> No
     said = alone.type("submit_job", "--fils=job", code=2)
     assert "did you mean '--files'?" in said.stderr
     assert said.stdout == ""
+    said = alone.type("-files=job", "submit_job", code=2)
+    assert "which comes first: paddlecloud submit_job" in said.stderr
+    assert "kill_job" not in said.stderr
 
 
 def test_every_kind_of_error_has_its_exit_code() -> None:
@@ -192,3 +198,92 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: Command) -> None:
 def test_a_path_that_was_typed_and_is_not_there_exits_with_2(command: Command) -> None:
     for words in (["-f", "nope.yaml"], ["--file=nope.yaml"]):
         assert "nope.yaml" in command.type("submit", "--no-files", *words, code=2).stderr
+    home = command.environment["HOME"]
+    assert f"{home}/nope.yaml" in command.type("submit", "--no-files", "--file=~/nope.yaml", code=2).stderr
+
+
+def test_a_job_file_may_name_its_folder_by_the_home_folder(command: Command) -> None:
+    (command.folder / "home" / "job").mkdir(exist_ok=True)
+    (command.folder / "job.yaml").write_text("workdir: ~/job\nrun: go on\n")
+    assert command.out("submit", "-f", "job.yaml").startswith("job-")
+
+
+def test_a_data_folder_that_is_a_file_is_told_as_what_it_is(alone: Command) -> None:
+    (alone.folder / "data").touch()
+    for words in (["ls"], ["up"], ["status"]):
+        said = alone.type(*words, code=1).stderr
+        assert f"PADDLECLOUD_DATA: {alone.folder / 'data'} is a file, and data is kept in a folder: name one" in said
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+def test_a_folder_to_download_into_that_has_no_name_of_its_own_is_answered_with_one(
+    command: Command, folder: str
+) -> None:
+    job = command.out("submit", "--no-files", "--", "true").strip()
+    command.type("wait", job)
+    said = command.type("get_files", f"--job_id={job}", "--download=1", f"--download_dir={folder}", code=2).stderr
+    assert f"{folder!r} exists: name a new folder, such as --download_dir=" in said
+    said = command.type("cp", job, folder, code=2).stderr
+    assert f"{folder!r} exists: name a new folder, such as" in said
+
+
+CONF = "[main]\nuserid: xxx\nak: {ak}\nsk: {sk}\n\n[openapi]\nhost = {host}\nport = {port}\n"
+
+
+def client_conf(command: Command, server: Running, ak: str, sk: str) -> Path:
+    """The manual's file, as somebody has filled it in."""
+    file = command.folder / "home" / "bin" / "paddlecloud" / "conf" / "client.conf"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    file.write_text(CONF.format(ak=ak, sk=sk, host=host, port=port))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("ak", "sk", "says"),
+    [
+        ("xxxxxxxx", "xxxxxxxx", "in [main] ak is still a placeholder and sk is still a placeholder"),
+        ("0123abcd", "", "in [main] sk is missing"),
+        ("", "xxxxxxxx", "in [main] ak is missing and sk is still a placeholder"),
+    ],
+)
+def test_a_client_conf_that_is_not_filled_in_is_named_with_what_it_lacks(
+    server: Running, alone: Command, ak: str, sk: str, says: str
+) -> None:
+    file = client_conf(alone, server, ak, sk)
+    said = alone.type("ls", code=3).stderr
+    assert f"{file} does not say who you are at {server.url}: {says}" in said
+    assert "paddlecloud gen_token --email=" in said
+
+
+def test_a_key_that_is_refused_is_named_with_its_file_and_what_to_do(server: Running, alone: Command) -> None:
+    key, sk = server.users.add_key("bob", utc_now())
+    file = client_conf(alone, server, key.ak, "wrong")
+    told = f"The key is in {file}: correct it there, or have another sent: paddlecloud gen_token --email="
+    said = alone.type("ls", code=3).stderr
+    assert "the signature is wrong for access key" in said
+    assert told in said
+    client_conf(alone, server, key.ak, sk)
+    alone.type("login", "--server", server.url, "--ak", key.ak, stdin=f"{sk}\n")
+    server.users.revoke_key(key.ak, "bob")
+    config = alone.folder / "home" / ".config" / "paddlecloud" / "config.toml"
+    assert f"The key is in {config}: log in with another" in alone.type("ls", code=3).stderr
+    config.unlink()
+    said = alone.type("ls", code=3).stderr
+    assert "is not known here" in said
+    assert told in said
+
+
+def test_a_token_that_is_refused_is_named_with_where_it_is(server: Running, alone: Command) -> None:
+    alone.variables = {"PADDLECLOUD_SERVER": server.url, "PADDLECLOUD_TOKEN": "pct_wrong"}
+    assert "The token is in the environment: log in again: paddlecloud login" in alone.type("ls", code=3).stderr
+
+
+def test_a_disabled_user_is_not_told_to_get_another_key(server: Running, alone: Command) -> None:
+    server.add_user("gone")
+    key, sk = server.users.add_key("gone", utc_now())
+    server.users.change("gone", disabled=True)
+    client_conf(alone, server, key.ak, sk)
+    said = alone.type("ls", code=3).stderr
+    assert "gone is disabled" in said
+    assert "gen_token" not in said

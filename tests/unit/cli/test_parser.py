@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from paddlecloud.cli import verbs
-from paddlecloud.cli.parser import UsageError, unknown_verb
+from paddlecloud.cli.parser import UsageError, option_before_verb, unknown_verb
 
 
 def error(verb: str, *words: str) -> str:
@@ -47,13 +49,23 @@ def test_a_verb_that_takes_no_command_says_so() -> None:
         ("user", ["add", "bob", "--role", "xyz"], "--role: 'xyz' is not known; known are admin, user"),
         ("completion", [], "SHELL is missing"),
         ("ls", ["-n", "-1"], "-n/--limit: '-1' is too few: write 0 or more"),
-        ("ls", ["-n", "x"], "-n/--limit: 'x' is not a number"),
+        ("ls", ["-n", "x"], "-n/--limit: 'x' is not a whole number"),
+        ("submit_job", ["--instance_count=1.5"], "--instance_count: '1.5' is not a whole number"),
+        ("run", ["job", "--cpus", "x"], "--cpus: 'x' is not a number"),
         ("ls", ["-name", "x"], "-name is not an option; did you mean '--name'?"),
         ("ls", ["-x"], "-x is not an option"),
         ("user", ["ad", "bob"], "ACTION: 'ad' is not known; did you mean 'add'?"),
         ("user", ["add", "bob", "--rol", "admin"], "--rol"),
         ("wait", ["x", "--exit-code", "jop"], "--exit-code: 'jop' is not known; did you mean 'job'?"),
-        ("logs", ["x", "--tail", "many"], "--tail/-n: 'many' is not a number"),
+        ("logs", ["x", "--tail", "many"], "--tail/-n: 'many' is not a whole number"),
+        ("user", ["delete", "chen"], "ACTION: 'delete' is not known; did you mean 'disable'?"),
+        ("user", ["rm", "chen"], "did you mean 'disable'?"),
+        ("key", ["remove", "x"], "did you mean 'revoke'?"),
+        ("token", ["add", "x"], "did you mean 'create'?"),
+        ("query_job", ["--job_id=x", "--json"], "--json is not an option; known are -h, --help, --job_id"),
+        ("get_files", ["--job_id=x", "--download_dir="], "--download_dir: the name is empty: write that of a new"),
+        ("cp", ["x", ""], "DIR: the name is empty"),
+        ("run", ["job", "--download-dir", ""], "--download-dir: the name is empty"),
     ],
 )
 def test_an_error_says_what_is_wrong_and_the_nearest_thing_that_is_right(
@@ -111,6 +123,40 @@ def test_a_verb_of_other_tools_leads_to_ours(word: str, ours: str) -> None:
 
 def test_a_misspelt_verb_gets_the_nearest_one() -> None:
     assert unknown_verb("sumbit", list(verbs.VERBS)).message == "'sumbit' is not a command; did you mean 'submit'?"
+
+
+def test_an_option_before_the_verb_is_told_that_the_verb_comes_first() -> None:
+    known = list(verbs.VERBS)
+    said = option_before_verb("-files=job", ["submit_job"], known).message
+    assert said == "'-files=job' stands where the command goes, which comes first: paddlecloud submit_job …"
+    assert option_before_verb("--verbose", [], known).message.endswith("comes first: paddlecloud help lists them")
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "name"),
+    [
+        ("submit_job", ["--files=~/job", "--start_cmd=x"], "files"),
+        ("submit_job", ["--file=~/job", "--start_cmd=x"], "files"),
+        ("get_files", ["--job_id=x", "--download_dir=~/job"], "download_dir"),
+        ("run", ["~/job"], "folder"),
+        ("run", ["--download-dir=~/job", "."], "download_dir"),
+        ("submit", ["--file=~/job"], "file"),
+        ("cp", ["x", "~/job"], "folder"),
+        ("login", ["--ca=~/job"], "ca"),
+        ("gen_token", ["--email=x", "--ca=~/job"], "ca"),
+        ("serve", ["--config=~/job"], "config"),
+        ("doctor", ["--config=~/job"], "config"),
+        ("config", ["--config=~/job"], "config"),
+        ("db", ["status", "--config=~/job"], "config"),
+        ("db", ["backup", "~/job"], "file"),
+        ("db", ["restore", "~/job"], "file"),
+    ],
+)
+def test_the_home_folder_is_understood_where_the_shell_leaves_it_as_it_is(
+    verb: str, words: list[str], name: str
+) -> None:
+    read = verbs.parser(verbs.VERBS[verb]).read(words)
+    assert getattr(read, name) == str(Path.home() / "job")
 
 
 def test_an_abbreviated_option_is_not_guessed() -> None:

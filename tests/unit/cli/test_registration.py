@@ -11,6 +11,7 @@ import pytest
 
 from paddlecloud.server.app import utc_now
 from tests.unit.cli.command import Command
+from tests.unit.cli.test_serve import client_only
 from tests.unit.server.running import Running, running
 
 EMAIL = "--email=zhang@lab.example"
@@ -97,8 +98,34 @@ def test_a_server_of_ones_own_needs_no_key_and_how_another_is_named_is_told(alon
     said = alone.type("gen_token", EMAIL, code=1)
     assert said.stdout == ""
     assert "needs no access key by mail: just submit a job" in said.stderr
-    assert str(alone.folder / "data" / "embedded.json") in said.stderr
+    assert "embedded.json" not in said.stderr
     assert "--server http://host:8642" in said.stderr
+    key = alone.folder / "data" / "embedded.json"
+    key.parent.mkdir()
+    key.write_text("{}")
+    assert f"Its key is in {key}." in alone.type("gen_token", EMAIL, code=1).stderr
+
+
+def test_a_machine_that_cannot_run_a_server_is_not_told_to_just_submit_a_job(alone: Command) -> None:
+    said = client_only(alone, "gen_token", EMAIL).stderr
+    assert "none can run on this machine: that takes pip install 'paddlecloud[server]'" in said
+    assert "just submit" not in said
+    assert "--server http://host:8642" in said
+
+
+def test_who_asks_too_often_is_told_what_to_type_with_a_mail_that_has_come(alone: Command, tmp_path: Path) -> None:
+    plain = {"accounts": {"gen_token": "open"}, "rates": {"mails_an_hour": 1}}
+    with running(tmp_path / "slow", plain) as slow:
+        alone.type("gen_token", EMAIL, "--server", slow.url, code=2)
+        said = alone.type("gen_token", EMAIL, "--server", slow.url, code=3).stderr
+        assert "too often" in said
+        assert f"If you have the mail already, type: paddlecloud login --server {slow.url} --ak AK" in said
+
+
+def test_the_ca_that_was_named_is_part_of_what_to_type_next(server: Running, alone: Command) -> None:
+    said = alone.type("gen_token", EMAIL, "--server", server.url, "--ca", "lab ca.pem", code=2).stderr
+    ca = alone.folder / "lab ca.pem"
+    assert f"paddlecloud login --server {server.url} --ca '{ca}' --ak AK" in said
 
 
 def test_a_server_that_is_not_there_is_named(alone: Command) -> None:

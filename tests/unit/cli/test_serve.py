@@ -8,6 +8,7 @@ import sys
 
 from tests.unit.cli.command import Command
 from tests.unit.server.running import Running
+from tests.waiting import wait_until
 
 CLIENT_ONLY = "import sys; sys.modules['fastapi'] = None; from paddlecloud.cli.main import main; sys.exit(main())"
 
@@ -81,3 +82,27 @@ def test_settings_of_a_server_that_runs_may_come_from_a_file_that_we_do_not_know
         begun.communicate(timeout=30)
     assert f"pid {begun.pid}" in said
     assert "--config FILE" in said
+
+
+def test_no_command_starts_a_server_in_the_place_of_a_shared_one(alone: Command) -> None:
+    config = alone.folder / "lab.toml"
+    config.write_text("[server]\nport = 0\n")
+    data = alone.folder / "data"
+    words = [sys.executable, "-m", "paddlecloud", "serve", "--config", "lab.toml"]
+    shared = subprocess.Popen(words, env=alone.environment, cwd=alone.folder, stderr=subprocess.DEVNULL)
+    try:
+        wait_until((data / "server.json").exists, "the shared server runs")
+        alone.type("ls")
+    finally:
+        shared.terminate()
+        shared.wait()
+    again = f"paddlecloud serve --config {config}"
+    for verb in ("ls", "audit", "up"):
+        assert (
+            f"the shared server of {data} does not run; it is started with: {again}" in alone.type(verb, code=4).stderr
+        )
+    assert f"is that of a shared server: start it with {again}" in alone.type("serve", "--embedded", code=1).stderr
+    (data / "shared.json").unlink()
+    (data / "server.toml").write_text("[server]\nport = 0\n")
+    alone.type("up")
+    alone.type("down")

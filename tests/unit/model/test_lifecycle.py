@@ -133,6 +133,25 @@ def test_a_job_that_waits_too_long_times_out(state: JobState) -> None:
     assert sure(lifecycle.overdue(a_job(state), NOW + limit, schedule_limit=limit)).to is JobState.SCHEDULE_TIMEOUT
 
 
+def test_a_job_that_waited_too_long_says_for_what() -> None:
+    limit = timedelta(hours=1)
+    waits = a_job(JobState.QUEUE, queue_reason="needs 8 CPUs; free on cce: 2 CPUs of 4 CPUs")
+    move = sure(lifecycle.overdue(waits, NOW + limit, schedule_limit=limit))
+    assert move.error == move.why == "not placed within 60 min: needs 8 CPUs; free on cce: 2 CPUs of 4 CPUs"
+    silent = sure(lifecycle.overdue(a_job(JobState.SUBMIT), NOW + limit, schedule_limit=limit))
+    assert silent.error == "not placed within 60 min"
+
+
+def test_a_job_that_was_stopped_has_ended_when_its_last_task_did() -> None:
+    job = a_job(JobState.KILLING, stop=StopReason.WALL_TIME, error="ran longer")
+    late = NOW + timedelta(hours=9)
+    ended = a_report(SUCCEEDED, FAILED, FAILED)
+    ends = [replace(task, ended_at=NOW + timedelta(seconds=20 * at)) for at, task in enumerate(ended.tasks)]
+    assert sure(advance(job, Report(tasks=tuple(ends)), late)).at == NOW + timedelta(seconds=40)
+    for unknown in (None, ended, Report(tasks=(*ends[:-1], ended.tasks[-1]))):
+        assert sure(advance(job, unknown, late)).at == late
+
+
 @pytest.mark.parametrize(
     ("state", "to"),
     [

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.tree import CHUNK_BYTES, Entry, Kind, Manifest, check_link, check_manifest, pack, unpack
+from paddlecloud.model.tree import (
+    CHUNK_BYTES,
+    Entry,
+    Kind,
+    Manifest,
+    check_link,
+    check_manifest,
+    outline,
+    pack,
+    unpack,
+)
 from tests import trees
 
 PARTS = st.sampled_from(["a", "b", "c", "..", ".", ""])
@@ -102,6 +112,26 @@ def test_links_made_to_be_slow_to_follow_are_not() -> None:
 def test_a_manifest_that_is_no_folder_is_refused(entries: list[Entry]) -> None:
     with pytest.raises(InvalidError):
         check_manifest(Manifest(entries=tuple(entries)))
+
+
+@given(files=st.sets(PATHS, max_size=6), folders=st.sets(PATHS, max_size=6))
+def test_a_path_below_a_file_is_refused_and_else_every_folder_is_counted_once(
+    files: set[str], folders: set[str]
+) -> None:
+    manifest = trees.manifest(dict.fromkeys(files, b""), *map(trees.folder, folders - files))
+    above = {str(parent) for path in files | folders for parent in Path(path).parents} - {"."}
+    if above & files:
+        with pytest.raises(InvalidError, match="which is not a folder"):
+            check_manifest(manifest)
+        return
+    check_manifest(manifest)
+    assert outline(manifest).paths == len(files | folders | above)
+
+
+@pytest.mark.parametrize("name", ["a!b", "a-b", "a.b", "a0", "ab"])
+def test_a_name_that_sorts_between_a_file_and_what_is_below_it_hides_nothing(name: str) -> None:
+    with pytest.raises(InvalidError, match="'a/x' lies below 'a'"):
+        check_manifest(trees.manifest({"a": b"", name: b"", "a/x": b""}))
 
 
 def test_the_order_of_a_manifest_does_not_change_its_id() -> None:

@@ -124,7 +124,9 @@ def test_only_the_first_of_those_who_wait_is_told_about_when() -> None:
         (a_job(30), a_ledger(placed(30, ran=10), used=60, minutes_a_day=100), 10 * 60),
         (a_job(30), a_ledger(placed(30, ran=10, cluster="bcc"), used=60, minutes_a_day=100), None),
         (a_job(30), a_ledger(placed(30, state=JobState.SCHEDULE, running_since=None), minutes_a_day=40), 10 * 60),
-        (a_job(30), a_ledger(placed(30, state=JobState.KILLING, ran=20), used=20, minutes_a_day=40), 20 * 60),
+        (a_job(30), a_ledger(placed(30, state=JobState.KILLING, ran=20), minutes_a_day=40), 20 * 60),
+        (a_job(30), a_ledger(placed(1, state=JobState.KILLING, ran=20), minutes_a_day=40), 20 * 60),
+        (a_job(30), a_ledger(placed(30, state=JobState.KILLING, running_since=None), minutes_a_day=20), 20 * 60),
     ],
 )
 def test_a_job_may_run_for_what_is_left_of_the_day_after_what_runs(job: Job, ledger: Ledger, seconds: int) -> None:

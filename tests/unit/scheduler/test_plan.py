@@ -167,6 +167,15 @@ def test_a_job_that_no_cluster_takes_any_more_waits_and_says_what_is_too_much() 
     assert decided.reasons[a_job(1).id] == ("quota: instance_count 2 asked for, 1 allowed for one job of ann on local")
 
 
+def test_a_limit_that_several_clusters_share_is_told_once() -> None:
+    two = {"first": CPU_ONLY, "second": CPU_ONLY}
+    quotas = Quotas(given={"ann": {ALL_CLUSTERS: Quota(running_jobs=0)}})
+    decided = decide([a_job(1, cluster="default")], clusters=two, default=("first", "second"), quotas=quotas)
+    assert list(decided.reasons.values()) == [
+        "quota: 0 of 0 jobs running for ann on all clusters: ask an admin for more"
+    ]
+
+
 def test_default_tries_its_clusters_in_order() -> None:
     two = {"first": CPU_ONLY, "second": CPU_ONLY}
     jobs = [a_job(1, cpus=4, cluster="default"), a_job(2, cpus=4, cluster="default")]

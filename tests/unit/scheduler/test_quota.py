@@ -15,8 +15,10 @@ CPUS = Resources(cpus=4, memory_bytes=2**30)
 FREE = Policy(quota=Quota(running_jobs=2, instances=1), free=True)
 
 
-def a_spec(instances: int = 1, **changes: Any) -> JobSpec:
-    return JobSpec(roles=(RoleSpec(name="trainer", count=instances, command="train"),), **changes)
+def a_spec(instances: int = 1, *, pservers: int = 0, **changes: Any) -> JobSpec:
+    trainers = RoleSpec(name="trainer", count=instances, command="train")
+    beside = (RoleSpec(name="pserver", count=pservers, command="serve", min_succeeded=0),) if pservers else ()
+    return JobSpec(roles=(trainers, *beside), **changes)
 
 
 def on_cce(**limits: int) -> Limit:
@@ -50,6 +52,12 @@ def test_what_a_user_was_given_on_a_cluster_takes_the_place_of_what_it_gives_eve
         (a_spec(2), on_cce(instances=1), "instance_count 2 asked for, 1 allowed for one job of ann on cce", "roles"),
         (a_spec(), on_cce(instances=0), "instance_count 1 asked for, 0 allowed", "roles"),
         (
+            a_spec(1, pservers=40),
+            on_cce(instances=1),
+            "40 pservers asked for, 1 allowed for one job of ann on cce: as many as it may have instances",
+            "roles",
+        ),
+        (
             a_spec(wall_time_seconds=1860),
             on_cce(wall_time_seconds=1800),
             "wall_time 00:31:00 asked for, 00:30:00 allowed for one job of ann on cce",
@@ -79,7 +87,9 @@ def test_too_much_for_one_job_is_refused_with_the_numbers(
     [
         (a_spec(), on_cce(instances=1, wall_time_seconds=1800, minutes_a_day=1, running_jobs=0, waiting_jobs=0)),
         (a_spec(wall_time_seconds=1800), on_cce(wall_time_seconds=1800)),
-        (a_spec(100, wall_time_seconds=10**6), on_cce()),
+        (a_spec(100, pservers=200, wall_time_seconds=10**6), on_cce()),
+        (a_spec(2, pservers=2), on_cce(instances=2)),
+        (a_spec(1, pservers=2), on_cce(instances=2)),
     ],
 )
 def test_a_job_within_the_limits_is_not_refused(spec: JobSpec, limit: Limit) -> None:

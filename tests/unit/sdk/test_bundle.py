@@ -97,6 +97,22 @@ def test_a_link_out_of_the_folder_is_refused_with_its_name(folder: Path, link: s
         scan(folder)
 
 
+def test_a_link_to_another_place_is_told_what_helps(folder: Path) -> None:
+    (folder / "out").symlink_to("/etc/passwd")
+    with pytest.raises(InvalidError, match="'out' leads out of the folder, to '/etc/passwd'") as caught:
+        scan(folder)
+    assert "copy the file into the folder, or leave the link out by a line in .paddleignore" in caught.value.message
+    assert "relative" not in caught.value.message
+    (folder / "out").unlink()
+    (folder / "up").symlink_to("../x")
+    with pytest.raises(InvalidError, match="'up' points to '../x', outside the folder: copy the file into its place"):
+        scan(folder)
+    (folder / "up").unlink()
+    (folder / "inside").symlink_to(folder / "file")
+    with pytest.raises(InvalidError, match="'inside' points to '.*/file': make it relative"):
+        scan(folder)
+
+
 def test_an_ignored_link_out_of_the_folder_does_no_harm(folder: Path) -> None:
     (folder / "out").symlink_to("/etc/passwd")
     write(folder, ".paddleignore", content="out\n")

@@ -263,3 +263,12 @@ def test_a_wrong_config_is_named_with_its_file(tmp_path: Path, text: str, says: 
         load(around(tmp_path))
     assert str(file) in caught.value.message
     assert says in caught.value.message
+
+
+def test_a_data_folder_in_whose_way_a_file_is_is_named(tmp_path: Path) -> None:
+    file = put(tmp_path / "file", "x")
+    for data in (file, file / "below" / "it"):
+        with pytest.raises(ConfigError, match=rf"^PADDLECLOUD_DATA: {file} is a file, and data is kept in a folder"):
+            load(around(tmp_path, PADDLECLOUD_DATA=str(data)))
+    with pytest.raises(ConfigError, match=rf"^{file} is a file"):
+        load(around(tmp_path, XDG_DATA_HOME=str(file)))

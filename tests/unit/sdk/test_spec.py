@@ -102,6 +102,13 @@ def test_a_bare_number_is_seconds_only_where_it_is_no_text() -> None:
         spec({"wall_time": "30"})
 
 
+@pytest.mark.parametrize("text", ["100000:00:00", " 99999:59:59"])
+def test_a_time_that_is_only_too_long_is_not_called_no_time(text: str) -> None:
+    with pytest.raises(InvalidError, match="is too long: 9999:59:59 is the most in hours; write more in days"):
+        spec({"wall_time": text})
+    assert spec({"wall_time": "9999:59:59"}).wall_time_seconds == 35999999
+
+
 def test_memory_without_a_unit_is_answered_with_how_to_write_it() -> None:
     with pytest.raises(InvalidError, match=r"memory 1 is 1 bytes, .* such as 512Mi"):
         spec({"memory": "1"})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +25,7 @@ from paddlecloud.server.checks import folder, machine, parts
 from paddlecloud.server.checks.site import Site
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.operator import ensure_operator
+from paddlecloud.server.settings import DEFAULT_PORT
 from paddlecloud.store.db import Database
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
@@ -126,7 +129,7 @@ def test_a_database_that_is_broken_is_named(data: Path) -> None:
 def test_a_key_that_is_open_damaged_or_gone_is_named(data: Path) -> None:
     started(data)
     key = data / "key"
-    assert only(folder.key(site(data))).verdict is Verdict.OK
+    assert only(folder.key(site(data))) == ok("key file", f"{key}, for its owner alone; every backup has a copy of it")
     key.chmod(0o644)
     assert "chmod 600" in only(folder.key(site(data))).text
     key.chmod(0o600)
@@ -164,12 +167,42 @@ def test_a_certificate_is_judged_by_its_days(data: Path, tmp_path: Path) -> None
     assert (bare.verdict, "certificate_key" in bare.remedy) == (Verdict.WARNING, True)
 
 
-def test_a_port_that_another_program_has_is_named_but_not_where_an_embedded_server_takes_another(data: Path) -> None:
+def test_a_port_that_another_program_has_is_named(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         text = f"[server]\nport = {taken.getsockname()[1]}"
-        assert only(machine.port(site(data, text))).verdict is Verdict.FAILED
-        assert only(machine.port(site(data, text, embedded=True))).verdict is Verdict.OK
+        for embedded in (False, True):
+            assert only(machine.port(site(data, text, embedded=embedded))).verdict is Verdict.FAILED
     assert only(machine.port(site(data, text))).verdict is Verdict.OK
+
+
+def test_where_an_embedded_server_takes_another_port_nothing_is_to_be_done(data: Path) -> None:
+    with ExitStack() as stack:
+        with suppress(OSError):  # then it is taken all the same
+            stack.enter_context(socket.create_server(("127.0.0.1", DEFAULT_PORT)))
+        found = only(machine.port(site(data, embedded=True)))
+    assert found == ok("port", f"127.0.0.1 port {DEFAULT_PORT} is taken: an embedded server takes a free one by itself")
+
+
+def test_a_shared_server_that_runs_as_root_is_told_what_to_do(data: Path) -> None:
+    found = only(machine.judged_account(0, embedded=False))
+    assert (found.verdict, "an account of its own" in found.remedy) == (Verdict.WARNING, True)
+    assert only(machine.judged_account(0, embedded=True)).verdict is Verdict.OK
+    assert only(machine.judged_account(1000, embedded=False)).verdict is Verdict.OK
+    seen = verdicts(checkup.examine(site(data, "[server]\nport = 0").settings, utc_now()))
+    assert seen["account"] is (Verdict.OK if os.geteuid() else Verdict.WARNING)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away, and be another user")
+def test_the_account_is_that_of_the_server_whoever_looks(data: Path, tmp_path: Path) -> None:
+    assert site(data).account == 0
+    os.chown(data, 12345, 12345)
+    assert site(data).account == 12345
+    assert replace(site(data), backends={}).account == 0
+    words = ["/bin/sh", "-c", "read line", "paddlecloud"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, user=23456, cwd="/") as serving:
+        (data / "lock").write_text(str(serving.pid))
+        assert site(data).account == 23456
 
 
 def test_an_interpreter_that_does_not_run_is_named(data: Path, tmp_path: Path) -> None:

@@ -42,6 +42,30 @@ def test_every_setting_has_a_line_of_help() -> None:
         assert line.help.endswith("."), line
 
 
+def test_what_the_settings_name_is_kept_from_tasks_but_not_twice_what_is_in_a_folder_that_is(tmp_path: Path) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    for folder in (data, outside):
+        folder.mkdir()
+        for name in ("password", "key.pem", "chain.pem", "passfile", "server.toml"):
+            (folder / name).touch()
+    (outside / "link").symlink_to(data / "password")
+
+    def kept(folder: Path, password: str = "password") -> set[Path]:
+        (folder / "server.toml").write_text(
+            f'[mail]\npassword_file = "{folder / password}"\n'
+            f'[server]\ncertificate = "{folder}/chain.pem"\ncertificate_key = "{folder}/key.pem"\n'
+            f'database = "postgresql://pc@db/pc?passfile={folder}/passfile"\n'
+        )
+        found = config.kept_from_tasks(config.load(folder / "server.toml", data=data))
+        assert found[:2] == (data, config.client_config_folder())
+        return {path for path in found if path.is_relative_to(tmp_path)}
+
+    named = {outside / name for name in ("password", "key.pem", "passfile", "server.toml")}
+    assert kept(outside) == {data, *named}
+    assert kept(outside, "link") == {data, *named} - {outside / "password"}
+    assert kept(data) == {data}
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -52,6 +52,18 @@ def test_a_third_job_waits_and_says_for_what(server: Running) -> None:
     server.reaches(waits, "running")
 
 
+def test_pservers_without_number_are_refused_like_instances(server: Running) -> None:
+    token = server.add_user("pservers")
+    many = a_spec(cluster="cce")
+    many["roles"] = [
+        {"name": "trainer", "count": 1, "command": "go on"},
+        {"name": "pserver", "count": 40, "command": "go on", "min_succeeded": 0},
+    ]
+    refused = server.ask("POST", "/v1/jobs", many, token=token)
+    assert refused.json()["code"] == "quota"
+    assert "40 pservers asked for, 1 allowed for one job of pservers on cce" in refused.json()["detail"]
+
+
 def test_what_a_user_was_given_takes_the_place_of_what_the_cluster_gives(server: Running) -> None:
     token = server.add_user("given")
     more = {"quotas": {"cce": {"running_jobs": 3, "instances": 4}}, "quota": {"wall_time_seconds": 60}}

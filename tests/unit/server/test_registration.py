@@ -131,6 +131,14 @@ def test_what_is_no_address_is_refused_and_reaches_nobody(server: Running, mailb
     assert {address for one in mailbox.envelopes[before:] for address in one.rcpt_tos} <= {"after@lab.example"}
 
 
+@pytest.mark.parametrize("email", ["ann+1@lab.example", "Ann+@lab.example", "+ann@lab.example"])
+def test_an_address_with_a_tag_is_refused_since_one_mailbox_has_any_number_of_them(server: Running, email: str) -> None:
+    status, problem = ask(server, email)
+    assert (status, problem["code"], problem["field"]) == (422, "invalid", "email")
+    assert "write it without the + and what follows it" in problem["detail"]
+    assert told(server, "gen_token", email.lower()) == []
+
+
 def test_a_body_that_is_wrong_is_refused(server: Running) -> None:
     for body in (b"", b"[]", b'{"email": 1}', b'{"mail": "a@b.c"}', b'{"email": "a@b.c", "role": "admin"}'):
         assert server.ask("POST", "/v1/registrations", body, token="none").status == 422

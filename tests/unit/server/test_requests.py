@@ -11,12 +11,15 @@ import socket
 
 import pytest
 import urllib3
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from paddlecloud.model import signature
+from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.user import Scope as TokenScope
 from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.app import utc_now
+from paddlecloud.server.caller import read_from_stranger
 from tests.unit.server.running import Running, a_spec
 from tests.waiting import wait_until
 
@@ -97,6 +100,26 @@ def test_a_body_above_the_limit_is_refused_however_it_is_sent(server: Running, c
     )
     assert (answer.status, answer.json()["code"]) == (413, "too_large")
     assert "1.0 MiB" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/login", "/v1/registrations"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_stranger_may_send_no_more_than_a_name_and_a_password_take(server: Running, path: str, chunked: bool) -> None:
+    body = b" " * (16 * 1024 + 1)
+    answer = urllib3.request("POST", f"{server.url}{path}", body=iter([body]) if chunked else body, retries=False)
+    assert (answer.status, answer.json()["code"]) == (413, "too_large")
+    assert "16.0 KiB is the most here" in answer.json()["detail"]
+
+
+@pytest.mark.timeout(30)
+def test_a_stranger_has_one_deadline_for_the_whole_body_however_it_drips() -> None:
+    async def drip() -> Message:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    request = Request({"type": "http", "method": "POST", "path": "/v1/login", "headers": []}, drip)
+    with pytest.raises(InvalidError, match=r"did not come within 0\.2 s"):
+        asyncio.run(read_from_stranger(request, seconds=0.2))
 
 
 def test_an_unknown_sender_is_refused_before_the_body_is_read(server: Running) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,32 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
     service = transfers(tmp_path, TransferLimits(upload_bytes=50, entries=2))
     with pytest.raises(TooLargeError, match="has 3 files"):
         service.plan("ann", trees.manifest({"a": b"", "b": b"", "c": b""}))
+
+
+def test_folders_that_only_paths_name_count_as_well(tmp_path: Path) -> None:
+    service = transfers(tmp_path, TransferLimits(upload_bytes=50, entries=5))
+    deep = {"a/b/c": b"", "a/b/d": b""}
+    with pytest.raises(TooLargeError, match="has 6 files and folders, the limit is 5"):
+        service.plan("ann", trees.manifest(deep | {"a/e/f": b""}))
+    assert service.plan("ann", trees.manifest(deep, trees.folder("a"), trees.folder("a/b"))).missing == ()
+    assert not any((tmp_path / "files").rglob("f"))
+
+
+@pytest.mark.parametrize(("paths", "levels", "says"), [(7500, 128, "960000 files and folders"), (1500, 128, "MiB")])
+def test_a_manifest_that_is_mostly_folders_is_refused_in_little_memory(
+    tmp_path: Path, paths: int, levels: int, says: str
+) -> None:
+    service = transfers(tmp_path, TransferLimits(upload_bytes=50))
+    named = {f"{number:05}" + f"{'n' * 20}/" * (levels - 1) + "x": b"" for number in range(paths)}
+    manifest = trees.manifest(named)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError, match=says):
+            service.plan("ann", manifest)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * sum(map(len, named))
 
 
 def test_an_upload_that_the_disk_has_no_room_for_is_refused_before_it_is_sent(tmp_path: Path) -> None:

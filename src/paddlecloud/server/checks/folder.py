@@ -130,7 +130,7 @@ def key(site: Site) -> Iterator[Finding]:
     except PaddleCloudError as error:
         yield failed(subject, error.message)
         return
-    yield ok(subject, f"{file}, for its owner alone; keep a copy of it with each backup")
+    yield ok(subject, f"{file}, for its owner alone; every backup has a copy of it")
 
 
 def file_system_of(path: Path, mountinfo: str) -> str:

@@ -31,6 +31,26 @@ def open_files(_: Site) -> Iterator[Finding]:
         yield ok(subject, f"up to {'any number' if most < 0 else most}")
 
 
+def account(site: Site) -> Iterator[Finding]:
+    """Whom the server, and with it every task, runs as."""
+    yield from judged_account(site.account, embedded=site.settings.embedded)
+
+
+def judged_account(user: int, *, embedded: bool) -> Iterator[Finding]:
+    subject = "account"
+    if user != 0:
+        yield ok(subject, f"user id {user}, not root")
+    elif embedded:
+        yield ok(subject, "root, and so are its tasks, which are of one person")
+    else:
+        yield warning(
+            subject,
+            "the server and all tasks run as root: a task reaches the machine's disks",
+            "make an account of its own for it that owns nothing else, give it the data folder with chown -R, and "
+            "start the server as that account (User= in the systemd unit)",
+        )
+
+
 def time_zone(site: Site) -> Iterator[Finding]:
     there = site.now.astimezone(site.settings.zone)
     yield ok(
@@ -42,14 +62,17 @@ def port(site: Site) -> Iterator[Finding]:
     """Whether the port can be had; of a server that runs it is its own."""
     if site.backends is not None or site.running_pid is not None:
         return
+    server = site.settings.server
     try:
-        with listen(site.settings.server, embedded=False) as listening:
-            yield ok("port", f"{site.settings.server.host} port {listening.getsockname()[1]} is free")
+        with listen(server, embedded=site.settings.embedded) as listening:
+            found = listening.getsockname()[1]
     except PaddleCloudError as error:
-        if site.settings.embedded:
-            yield ok("port", f"{error.message}; an embedded server then takes another")
-        else:
-            yield failed("port", error.message)
+        yield failed("port", error.message)
+        return
+    if server.port in (0, found):
+        yield ok("port", f"{server.host} port {found} is free")
+    else:
+        yield ok("port", f"{server.host} port {server.port} is taken: an embedded server takes a free one by itself")
 
 
 def task_ports(_: Site) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,18 @@ class Site:
         return DataFolder(self.settings.server.data)
 
     @property
+    def account(self) -> int:
+        """The user id that the server runs as; of one that does not run, the owner of its folder, who alone may start
+        it, or who looks."""
+        if self.backends is not None:
+            return os.geteuid()
+        try:
+            pid = self.running_pid
+            return self.folder.root.stat().st_uid if pid is None else _user_of(pid)
+        except OSError:
+            return os.geteuid()
+
+    @property
     def running_pid(self) -> int | None:
         """The server that holds the folder. Its lock is not tried: one that starts meanwhile would find it taken."""
         try:
@@ -35,3 +48,9 @@ class Site:
         except (OSError, ValueError):
             return None
         return pid if b"paddlecloud" in words else None
+
+
+def _user_of(pid: int) -> int:
+    """Whom a process runs as; its folder in /proc belongs to root where it may not be traced."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[2]) for line in lines if line.startswith("Uid:"))

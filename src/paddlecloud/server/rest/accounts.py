@@ -23,7 +23,6 @@ from paddlecloud.model.accounts import (
 from paddlecloud.model.audit import Action
 from paddlecloud.model.user import AccessKey, Account, Token, User
 from paddlecloud.server.caller import (
-    JSON_BYTES,
     Admin,
     Called,
     Caller,
@@ -31,7 +30,7 @@ from paddlecloud.server.caller import (
     JsonBody,
     Sender,
     known_parameters,
-    read_body,
+    read_from_stranger,
 )
 from paddlecloud.server.openapi import says
 from paddlecloud.server.rest.answers import answer, done
@@ -44,7 +43,7 @@ router = APIRouter(
 @router.post("/login", openapi_extra=says(NewToken, body=LoginRequest, security=(), errors=(401, 413, 429)))
 async def login(request: Request, called: Called, origin: FromWhere) -> Response:
     """A token for a name and a password."""
-    body = await read_body(request, JSON_BYTES)
+    body = await read_from_stranger(request)
     return answer(await called.logins.login(wire.decode(LoginRequest, body), origin))
 
 
@@ -55,7 +54,7 @@ async def login(request: Request, called: Called, origin: FromWhere) -> Response
 )
 async def register(request: Request, called: Called, origin: FromWhere) -> Response:
     """Ask for an access key by mail. The answer does not tell whether there is such a user."""
-    asked = wire.decode(RegistrationRequest, await read_body(request, JSON_BYTES))
+    asked = wire.decode(RegistrationRequest, await read_from_stranger(request))
     return answer(await run_in_threadpool(called.registrations.ask, asked.email, origin), 202)
 
 
