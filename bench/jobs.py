@@ -11,7 +11,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from bench import server  # noqa: E402
 from bench.launchers import Measured, measured  # noqa: E402
-from bench.table import Row, arguments, seconds, tell  # noqa: E402
+from bench.table import Row, arguments, met, seconds, tell  # noqa: E402
 from paddlecloud.model.state import JobState  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
 
@@ -79,23 +79,19 @@ def _must_succeed(job: str, state: JobState) -> None:
 def _verdict(ours: Measured, floor: Row, theirs: dict[str, Measured]) -> str:
     one, rate = ours.one.median, ours.rate.median
     said = [
-        f"Goal of one job in less than {GOAL_MILLISECONDS} ms: {_met(one < GOAL_MILLISECONDS)}, {one:.0f} ms.",
-        f"Goal of {GOAL_RATE} jobs a second: {_met(rate >= GOAL_RATE)}, {rate:.0f}.",
+        f"Goal of one job in less than {GOAL_MILLISECONDS} ms: {met(one < GOAL_MILLISECONDS)}, {one:.0f} ms.",
+        f"Goal of {GOAL_RATE} jobs a second: {met(rate >= GOAL_RATE)}, {rate:.0f}.",
         f"A job costs {floor.median / rate:.1f} times what starting a bare process costs.",
     ]
     if slurm := theirs.get("Slurm"):
         ratio = rate / slurm.rate.median
-        said.append(f"Goal of {GOAL_RATIO} times Slurm's rate: {_met(ratio >= GOAL_RATIO)}, {ratio:.1f} times.")
+        said.append(f"Goal of {GOAL_RATIO} times Slurm's rate: {met(ratio >= GOAL_RATIO)}, {ratio:.1f} times.")
     if theirs:
         told = [
             f"{name} {peer.one.median / one:.1f} and {rate / peer.rate.median:.1f}" for name, peer in theirs.items()
         ]
         said.append(f"Times as quick as others, for one job and for many: {'; '.join(told)}.")
     return " ".join(said)
-
-
-def _met(is_met: bool) -> str:
-    return "met" if is_met else "missed"
 
 
 if __name__ == "__main__":

@@ -56,6 +56,11 @@ def tell(name: str, rows: Sequence[Row], verdict: str, *, write: bool) -> None:
         keep(name, text)
 
 
+def met(is_met: bool) -> str:
+    """What became of a goal."""
+    return "met" if is_met else "missed"
+
+
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as Markdown writes it."""
     lines = [head, ["---" for _ in head], *rows]
