@@ -228,18 +228,17 @@ def _remove(path: Path) -> None:
 def _check_ports(placement: Placement) -> None:
     for task in placement.tasks:
         for port in task.ports:
-            # PaddlePaddle's store listens on every address, whatever it is told.
-            for address in (task.address or "127.0.0.1", "0.0.0.0"):
-                _check_port(address, port, task.name)
+            _check_port(port, task.name)
 
 
-def _check_port(address: str, port: int, task: str) -> None:
+def _check_port(port: int, task: str) -> None:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((address, port))
+            # At all addresses, as PaddlePaddle's store does: whoever listens at one of them is in the way.
+            tried.bind(("0.0.0.0", port))
         except OSError as error:
-            raise BusyError(f"port {port} on {address}, meant for {task}, cannot be had: {error.strerror}") from None
+            raise BusyError(f"port {port}, meant for {task}, cannot be had: {error.strerror}") from None
 
 
 def _by_role_and_number(name: str) -> tuple[str, int]:
