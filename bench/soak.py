@@ -32,7 +32,7 @@ from paddlecloud.sdk.client import Client  # noqa: E402
 # `tight` has room for one job, which is there all the time: whoever comes after waits too long.
 CONFIG = """
 [jobs]
-schedule_limit = "20s"
+schedule_limit = "60s"
 grace = "1s"
 [clusters.local]
 backend = "local"
