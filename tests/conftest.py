@@ -7,11 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 from tests import postgres as engine
+from tests import s3
 from tests.postgres import Postgres
+from tests.s3 import S3Server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """One PostgreSQL for all tests of this process, each of which makes databases of its own."""
     with engine.running() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One S3 server for all tests of this process, each of which has stores of its own there; see `s3.S3_GROUP`."""
+    with s3.running() as made:
         yield made

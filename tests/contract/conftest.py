@@ -1,4 +1,4 @@
-"""A fresh store for each test, on every kind of database."""
+"""Fresh records on every kind of database, and a fresh store of files of every kind, for each test."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from paddlecloud.files.base import Store
+from paddlecloud.files.local import LocalStore
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.postgres import MIGRATED, Postgres
+from tests.s3 import S3_GROUP, S3Server
 
 KINDS = ["sqlite", "postgres"]
+STORES = ["local", pytest.param("s3", marks=S3_GROUP)]
 
 
 @pytest.fixture(params=KINDS)
@@ -53,3 +57,12 @@ def jobs(database: Database) -> Jobs:
 @pytest.fixture
 def users(database: Database, tmp_path: Path) -> Users:
     return Users(database, Cipher(tmp_path / "key"))
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """The store of files under test, empty; one of another kind joins the contract by its name above."""
+    if request.param == "local":
+        return LocalStore(tmp_path / "store")
+    server: S3Server = request.getfixturevalue("s3_server")
+    return server.store()

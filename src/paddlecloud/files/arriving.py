@@ -9,10 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 
-from paddlecloud.files import disk, local
+from paddlecloud.files import below, disk
 from paddlecloud.files.results import Results
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConflictError, TooLargeError
+from paddlecloud.model.job import Job
 from paddlecloud.model.units import format_size
 
 LOG_BYTES = 64 * 2**30
@@ -24,10 +25,10 @@ class ArrivingLogs:
         self._spare_bytes = spare_bytes
         self._log_bytes = log_bytes
 
-    def append(self, job: str, task: str, offset: int, piece: bytes) -> int:
+    def append(self, job: Job, task: str, offset: int, piece: bytes) -> int:
         """Keep a piece of a task's log that begins at `offset`; how long the log is, durably, now."""
         folder = self._results.folder(job)
-        descriptor = local.open_to_append(folder, paths.log_file(task))
+        descriptor = below.open_to_append(folder, paths.log_file(task))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             length = os.fstat(descriptor).st_size

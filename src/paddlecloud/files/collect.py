@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paddlecloud.files.counting import Counter
+from paddlecloud.files.results import Results
 from paddlecloud.model import paths
-from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.retention import Kept
 from paddlecloud.model.space import Used
 from paddlecloud.runtime.removal import Only, Pause, remove
 
-# What of a job's folder below results/ is of which kind.
+# What of a job's folder is of which kind.
 _OF_KIND: Mapping[Kept, Only] = {
     Kept.RESULTS: lambda name: name != paths.LOGS,
     Kept.LOGS: lambda name: name == paths.LOGS,
@@ -20,29 +20,26 @@ _OF_KIND: Mapping[Kept, Only] = {
 
 
 class JobFiles:
-    def __init__(self, results: Path, marks: Path, pause: Pause) -> None:
-        self._results = str(results)
+    def __init__(self, results: Results, marks: Path, pause: Pause) -> None:
+        self._results = results
         self._marks = str(marks)
         self._pause = pause
 
-    def count(self, job: str) -> dict[Kept, Used]:
-        counter = Counter(self._results, self._pause)
-        used = {kind: counter.count(_checked(job), only) for kind, only in _OF_KIND.items()}
+    def count(self, user: str, job: str) -> dict[Kept, Used]:
+        counter = Counter(self._parent(user, job), self._pause)
+        used = {kind: counter.count(job, only) for kind, only in _OF_KIND.items()}
         used[Kept.LOGS] += Counter(self._marks, self._pause).count(job)
         return used
 
-    def remove(self, job: str, kind: Kept) -> None:
+    def remove(self, user: str, job: str, kind: Kept) -> None:
         """Remove what is of one kind; what is not there any more is fine."""
-        remove(self._results, _checked(job), self._pause, _OF_KIND[kind])
+        remove(self._parent(user, job), job, self._pause, _OF_KIND[kind])
         if kind is Kept.LOGS:
             remove(self._marks, job, self._pause)
 
-    def remove_all(self, job: str) -> None:
-        for root in (self._results, self._marks):
-            remove(root, _checked(job), self._pause)
+    def remove_all(self, user: str, job: str) -> None:
+        for root in (self._parent(user, job), self._marks):
+            remove(root, job, self._pause)
 
-
-def _checked(job: str) -> str:
-    if not paths.is_job_id(job):
-        raise NotFoundError(f"there is no job {job!r}")
-    return job
+    def _parent(self, user: str, job: str) -> str:
+        return str(self._results.parent(user, job))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 
 from paddlecloud.model import paths
 from paddlecloud.model.space import Used
@@ -12,12 +13,23 @@ from paddlecloud.runtime.removal import LOOK, Only, Pause, everything, opened, o
 _BLOCK_BYTES = 512
 
 
+def occupied(found: os.stat_result) -> int:
+    """What the disk gave out for something."""
+    return found.st_blocks * _BLOCK_BYTES
+
+
+def content(found: os.stat_result) -> int:
+    """What a file's bytes are counted for: all of them, but no more than the disk gave out where it has holes."""
+    return min(found.st_size, occupied(found)) if stat.S_ISREG(found.st_mode) else 0
+
+
 class Counter:
     """Counts what is in a folder of ours; a file that it meets again under another name is not counted again."""
 
-    def __init__(self, root: str, pause: Pause) -> None:
+    def __init__(self, root: str, pause: Pause, size: Callable[[os.stat_result], int] = occupied) -> None:
         self._root = root
         self._pause = pause
+        self._size = size
         self._seen: set[int] = set()
 
     def count(self, name: str, only: Only = everything) -> Used:
@@ -34,7 +46,7 @@ class Counter:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return Used()
-        own = found.st_blocks * _BLOCK_BYTES if only("") else 0
+        own = self._size(found) if only("") else 0
         if stat.S_ISDIR(found.st_mode):
             # Deeper than any path that can be listed or sent, nothing is counted.
             below = self._below(folder, name, level + 1, only) if level < paths.LEVELS else Used()

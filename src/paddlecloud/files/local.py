@@ -1,223 +1,350 @@
-"""Opening and listing below a folder that job code can write: the one place that touches hostile paths.
+"""A store that is a plain tree on this server's disk, which operators may fill by any means.
 
-A path is walked one part at a time by descriptors and never through a link, so nothing outside the folder is
-reached, whatever is swapped meanwhile. Sockets, FIFOs and devices are neither opened nor listed.
+Whatever is written is made in `.staging`, which no path names, and moved into place when it is whole and on the disk.
+Job code of the same user may swap any part of a path for a link at any moment, so all is done by descriptors.
 """
 
 from __future__ import annotations
 
 import errno
-import heapq
+import logging
 import os
+import secrets
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 
+from paddlecloud.files import below, disk
+from paddlecloud.files.base import StoredFile, Usage
+from paddlecloud.files.below import Found
+from paddlecloud.files.counting import Counter, content
+from paddlecloud.files.opened import OpenedFile, etag_of
 from paddlecloud.model import paths
-from paddlecloud.model.errors import NotFoundError
+from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnsupportedError
+from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import Kind
+from paddlecloud.runtime.removal import CHANGE, at_once, opened, opened_root, remove
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # without NONBLOCK a FIFO would stop us
-_APPENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.ENXIO})
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Something below a folder: its path as bytes, parts joined by `/`."""
-
-    path: bytes
-    kind: Kind
-    stat: os.stat_result
-    target: bytes = b""
+STAGING = ".staging"
+_STAGED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODE = 0o644
+_BATCH = 10_000  # names of one folder that a walk holds; each batch costs a look at all of them
+_IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST})
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_UNNAMEABLE = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
 
 
-def open_file(root: Path, path: str) -> int:
-    """A descriptor of the regular file `path` below `root`; NotFoundError for anything else."""
-    *folders, name = paths.raw_of(path).split(b"/")
-    folder = _open_folder(root, folders, path)
-    try:
-        return _open_in(folder, name, path)
-    finally:
-        os.close(folder)
+class LocalStore:
+    """`root` is made if it is not there. No other process may have a store there: its left-overs are removed."""
 
-
-def open_files(root: Path, named: Iterable[str]) -> Iterator[int | None]:
-    """A descriptor of each regular file below `root`, to be closed by the caller; None for anything else.
-
-    A folder is walked to once for all that follow one another in it.
-    """
-    folder: int | None = None
-    above: bytes | None = None
-    try:
-        for path in named:
-            before, (above, _, name) = above, paths.raw_of(path).rpartition(b"/")
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        disk.make_folder(self._staging)
+        for name in os.listdir(self._staging):
             try:
-                if folder is None or above != before:
-                    if folder is not None:
-                        os.close(folder)
-                        folder = None
-                    folder = _open_folder(root, above.split(b"/") if above else (), path)
-                descriptor = _open_in(folder, name, path)
-            except NotFoundError:
-                yield None
-            else:
-                yield descriptor
-    finally:
-        if folder is not None:
-            os.close(folder)
+                remove(self._staging, name)
+            except OSError as error:
+                log.warning("%s/%s cannot be removed: %s", self._staging, name, error)
 
+    @property
+    def kind(self) -> str:
+        return "local"
 
-def _open_in(folder: int, name: bytes, path: str) -> int:
-    try:
-        # Looked at first, since opening some devices does something; and again below, since it may be swapped.
-        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise NotFoundError(f"{path!r} is not a plain file; links are not followed")
-        descriptor = os.open(name, _FILE, dir_fd=folder)
-    except OSError as error:
-        raise _absent(error, path) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise NotFoundError(f"{path!r} is not a plain file")
-    return descriptor
+    @property
+    def folder(self) -> Path | None:
+        return self._root
 
+    def stat(self, path: str) -> FileEntry:
+        return _entry(path, below.look(self._root, _checked(path)))
 
-def open_to_append(root: Path, path: str) -> int:
-    """A descriptor of the regular file `path` below `root` to read and write; it and its folders are made if absent."""
-    *folders, name = paths.raw_of(path).split(b"/")
-    folder = _open_folder(root, (), path)
-    try:
-        for part in folders:
-            with suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=folder)
-                os.fsync(folder)
-            folder = _replaced(folder, os.open(part, _FOLDER, dir_fd=folder))
-        descriptor = os.open(name, _APPENDED, 0o644, dir_fd=folder)
-        os.fsync(folder)
-    except OSError as error:
-        raise _absent(error, path) from None
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise NotFoundError(f"{path!r} is not a plain file")
-    return descriptor
+    def list(self, folder: str, *, after: str = "", limit: int | None = None) -> Sequence[FileEntry]:
+        self._check_folder(folder)
+        # One more of the root's: the staging folder is left out.
+        count = limit if limit is None or folder else limit + 1
+        found = below.children(self._root, folder, paths.raw_of(after), count)
+        return [_entry(paths.text_of(one.path), one) for one in found if _is_ours(one)][:limit]
 
+    def walk(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
+        self._check_folder(folder)
+        itself = paths.raw_of(folder)
+        found = below.walk(self._root, folder, paths.raw_of(after) or None, _BATCH, every=True)
+        return (_entry(paths.text_of(one.path), one) for one in found if _is_ours(one) and one.path != itself)
 
-def walk(root: Path, start: str, after: bytes | None, batch: int) -> Iterator[Found]:
-    """What is at and below `start` ("" is all), in the order of its paths' parts, behind the path `after`.
-
-    A folder is found where nothing below it is. Names are taken in batches, so that memory stays flat in a folder
-    of a million files.
-    """
-    parts = paths.raw_of(start).split(b"/") if start else []
-    behind = after.split(b"/") if after is not None else []
-    if behind[: len(parts)] < parts:
-        behind = []
-    elif behind[: len(parts)] > parts:
-        return
-    folder = _open_folder(root, parts[:-1], start)
-    try:
-        if not parts:
-            yield from _below(folder, b"", behind, batch)
-            return
-        _check_present(folder, parts[-1], start)
-        above = b"".join(part + b"/" for part in parts[:-1])
-        yield from _at(folder, above, parts[-1], behind[len(parts) - 1 :], batch)
-    finally:
-        os.close(folder)
-
-
-def _below(folder: int, above: bytes, behind: Sequence[bytes], batch: int) -> Iterator[Found]:
-    if behind:
-        yield from _at(folder, above, behind[0], behind, batch)
-    last = behind[0] if behind else b""
-    while True:
-        with os.scandir(folder) as entries:
-            names = heapq.nsmallest(batch, (raw for raw in _listed(entries) if raw > last))
-        for name in names:
-            yield from _at(folder, above, name, (), batch)
-        if len(names) < batch:
-            return
-        last = names[-1]
-
-
-def _listed(entries: Iterator[os.DirEntry[str]]) -> Iterator[bytes]:
-    """The names of what is listed. What is not must take no place in a batch: each costs a look at all names."""
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False) or entry.is_symlink():
-            yield os.fsencode(entry.name)
-
-
-def _at(folder: int, above: bytes, name: bytes, behind: Sequence[bytes], batch: int) -> Iterator[Found]:
-    """One name of a folder: itself, or what is below it. `behind` begins with the name if some of it was listed."""
-    path = above + name
-    try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        target = os.fsencode(os.readlink(name, dir_fd=folder)) if stat.S_ISLNK(status.st_mode) else b""
-    except OSError as error:
-        if error.errno in _ABSENT or error.errno == errno.EINVAL:
-            return  # removed, or replaced, while we looked
-        raise
-    if stat.S_ISDIR(status.st_mode):
-        empty = not behind
-        for found in _inside(folder, path, name, behind[1:], batch):
-            empty = False
-            yield found
-        if empty:
-            yield Found(path, Kind.FOLDER, status)
-    elif not behind and stat.S_ISREG(status.st_mode):
-        yield Found(path, Kind.FILE, status)
-    elif not behind and target:
-        yield Found(path, Kind.LINK, status, target)
-
-
-def _inside(folder: int, path: bytes, name: bytes, behind: Sequence[bytes], batch: int) -> Iterator[Found]:
-    if path.count(b"/") + 2 > paths.LEVELS or len(path) + paths.NAME_BYTES + 1 >= paths.PATH_BYTES:
-        return
-    try:
-        inner = os.open(name, _FOLDER, dir_fd=folder)
-    except OSError as error:
-        if error.errno in _ABSENT:
-            return
-        raise
-    try:
-        yield from _below(inner, path + b"/", behind, batch)
-    finally:
-        os.close(inner)
-
-
-def _check_present(folder: int, name: bytes, path: str) -> None:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError as error:
-        raise _absent(error, path) from None
-
-
-def _open_folder(root: Path, parts: Sequence[bytes], path: str) -> int:
-    try:
-        folder = os.open(root, _FOLDER)
-    except OSError as error:
-        raise _absent(error, path) from None
-    for part in parts:
+    def open(self, path: str) -> StoredFile:
         try:
-            inner = os.open(part, _FOLDER, dir_fd=folder)
-        except OSError as error:
-            raise _absent(error, path) from None
+            descriptor = below.open_file(self._root, _checked(path))
+        except NotFoundError:
+            self._check_no_folder(path)
+            raise
+        found = os.fstat(descriptor)
+        return OpenedFile(descriptor, _entry(path, Found(b"", Kind.FILE, found)), etag_of(found))
+
+    def write(self, path: str, pieces: Iterable[bytes]) -> FileEntry:
+        self._check_no_folder(path)
+        with self._staged(path) as (staging, name):
+
+            def fill(descriptor: int) -> None:
+                at = 0
+                for piece in pieces:
+                    with disk.room_for(repr(path)):
+                        disk.write_at(descriptor, piece, at)
+                    at += len(piece)
+
+            entry = _made(staging, name, path, fill)
+            self._place(staging, name, path)
+            return entry
+
+    def write_all(self, contents: Sequence[tuple[str, bytes]]) -> None:
+        for path, _ in contents:
+            self._check_no_folder(path)
+        with self._opened_staging() as staging:
+            token = secrets.token_hex(8)
+            staged = [(f"{token}-{number}", path, whole) for number, (path, whole) in enumerate(contents)]
+            try:
+                with disk.room_for(f"{len(contents)} files"):
+                    for name, _, whole in staged:
+                        _write_small(staging, name, whole)
+                    disk.sync_all(staging, [name for name, _, _ in staged])
+                self._place_all(staging, [(name, path) for name, path, _ in staged])
+            finally:
+                for name, _, _ in staged:
+                    _unlink(staging, name)
+
+    def adopt(self, path: str, whole: Path) -> FileEntry:
+        self._check_no_folder(path)
+        descriptor = os.open(whole, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchmod(descriptor, _MODE)
+            os.fsync(descriptor)
+            entry = _entry(path, Found(b"", Kind.FILE, os.fstat(descriptor)))
+            if not self._taken(whole, path):
+                entry = self._copied(descriptor, entry)
+        finally:
+            os.close(descriptor)
+        whole.unlink(missing_ok=True)
+        return entry
+
+    def make_folder(self, path: str) -> None:
+        with _in_our_words(path):
+            os.close(below.made_folder(self._root, _checked(path)))
+
+    def move(self, source: str, target: str) -> None:
+        is_folder = self._is_folder(source)
+        if source == target:
+            return
+        if not source or f"{target}/".startswith(f"{source}/"):
+            raise ConflictError(f"{source!r} cannot be moved into itself")
+        self._check_no_folder(target)
+        with self._opened_above(source) as (here, old), self._opened_above(target, make=True) as (there, new):
+            if is_folder and below.is_file(there, new):
+                raise ConflictError(f"{target!r} is a file; a folder cannot be put in its place")
+            with _in_our_words(target):
+                os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)
+                os.fsync(there)
+                os.fsync(here)
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        found = below.look(self._root, _checked(path))
+        if not path:
+            raise ConflictError("the root of a store cannot be removed")
+        with self._opened_above(path) as (folder, name), _in_our_words(path):
+            if found.kind is not Kind.FOLDER:
+                os.unlink(name, dir_fd=folder)
+            elif recursive:
+                self._remove_folder(folder, name)
+            else:
+                raise ConflictError(f"{path!r} is a folder: remove it with all that is in it (-r), or name a file")
+            os.fsync(folder)
+
+    def usage(self, folder: str) -> Usage:
+        above, _, name = _checked(folder).rpartition("/")
+        if not folder:
+            counter = Counter(str(self._root.parent), at_once, content)
+            used = counter.count(self._root.name, lambda name: name != STAGING)
+            return Usage(size_bytes=used.size_bytes, files=used.files)
+        try:
+            descriptor = below.open_folder(self._root, above)
+        except NotFoundError:
+            return Usage()
+        try:
+            counter = Counter(f"/proc/self/fd/{descriptor}", at_once, content)
+            used = counter.count(os.fsdecode(paths.raw_of(name)))
+        finally:
+            os.close(descriptor)
+        return Usage(size_bytes=used.size_bytes, files=used.files)
+
+    def free_bytes(self) -> int | None:
+        room = os.statvfs(self._root)
+        return room.f_bavail * room.f_frsize
+
+    def _check_folder(self, folder: str) -> None:
+        if self.stat(folder).kind is not Kind.FOLDER:
+            raise ConflictError(f"{folder!r} is not a folder")
+
+    def _is_folder(self, path: str) -> bool:
+        """Also of what is never listed, such as a pipe, which may be in the way of something."""
+        if not path:
+            return True
+        with self._opened_above(path) as (folder, name), _in_our_words(path):
+            return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+    def _check_no_folder(self, path: str) -> None:
+        """Before anything is written: a large file should not come all the way to be refused."""
+        _checked(path)
+        with suppress(NotFoundError):
+            if self.stat(path).kind is Kind.FOLDER:
+                raise ConflictError(f"{path!r} is a folder; name a file in it")
+
+    def _taken(self, whole: Path, path: str) -> bool:
+        """Move a file of this server's into place; False if it is on another disk."""
+        if os.stat(self._root).st_dev != os.lstat(whole).st_dev:
+            return False
+        with disk.room_for(repr(path)), self._opened_above(path, make=True) as (folder, name):
+            try:
+                os.rename(whole, name, dst_dir_fd=folder)
+            except OSError as error:
+                if error.errno == errno.EXDEV:
+                    return False
+                with _in_our_words(path):
+                    raise
+            os.fsync(folder)
+        return True
+
+    def _copied(self, descriptor: int, entry: FileEntry) -> FileEntry:
+        def fill(copy: int) -> None:
+            with disk.room_for(repr(entry.path)):
+                disk.copy(descriptor, 0, copy, 0, entry.size)
+
+        with self._staged(entry.path) as (staging, name):
+            made = _made(staging, name, entry.path, fill)
+            self._place(staging, name, entry.path)
+        return made
+
+    def _place(self, staging: int, name: str, path: str) -> None:
+        self._place_all(staging, [(name, path)])
+
+    def _place_all(self, staging: int, staged: Sequence[tuple[str, str]]) -> None:
+        """Give what was staged, as (name, path), the names that it is for; a folder is walked to once."""
+        for above, group in groupby(staged, lambda one: one[1].rpartition("/")[0]):
+            with disk.room_for(repr(above)), _in_our_words(above):
+                folder = below.made_folder(self._root, above)
+            try:
+                for name, path in group:
+                    with disk.room_for(repr(path)), _in_our_words(path):
+                        os.rename(name, _last(path), src_dir_fd=staging, dst_dir_fd=folder)
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _remove_folder(self, folder: int, name: bytes) -> None:
+        """Out of sight at once, whatever its mode; what is in it then goes, now or when the store is next opened."""
+        leaving = secrets.token_hex(8)
+        with self._opened_staging() as staging:
+            with opened(folder, os.fsdecode(name), CHANGE):
+                os.rename(name, leaving, src_dir_fd=folder, dst_dir_fd=staging)
+        remove(self._staging, leaving)
+
+    @contextmanager
+    def _staged(self, path: str) -> Iterator[tuple[int, str]]:
+        """The staging folder and a new name in it, which is gone in the end."""
+        _checked(path)
+        with self._opened_staging() as staging:
+            name = secrets.token_hex(8)
+            try:
+                yield staging, name
+            finally:
+                _unlink(staging, name)
+
+    @contextmanager
+    def _opened_staging(self) -> Iterator[int]:
+        with opened_root(self._staging) as staging:
+            yield staging
+
+    @contextmanager
+    def _opened_above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
+        """The folder that something is in, and its name there."""
+        above = _checked(path).rpartition("/")[0]
+        with _in_our_words(path):
+            folder = (below.made_folder if make else below.open_folder)(self._root, above)
+        try:
+            yield folder, _last(path)
         finally:
             os.close(folder)
-        folder = inner
-    return folder
+
+    @property
+    def _staging(self) -> str:
+        return f"{self._root}/{STAGING}"
 
 
-def _replaced(folder: int, inner: int) -> int:
-    os.close(folder)
-    return inner
+def _checked(path: str) -> str:
+    if path.partition("/")[0] == STAGING:
+        raise NotFoundError(f"there is no file {path!r}")
+    return path
 
 
-def _absent(error: OSError, path: str) -> Exception:
-    """What to raise for a path that could not be opened: links, odd things and what is not there look the same."""
-    return NotFoundError(f"there is no file {path!r}") if error.errno in _ABSENT else error
+def _is_ours(found: Found) -> bool:
+    return found.path.partition(b"/")[0] != STAGING.encode()
+
+
+def _last(path: str) -> bytes:
+    return paths.raw_of(path.rpartition("/")[2])
+
+
+def _entry(path: str, found: Found) -> FileEntry:
+    return FileEntry(
+        path=path,
+        size=found.stat.st_size if found.kind is Kind.FILE else 0,
+        modified_at=found.modified_at,
+        kind=found.kind,
+        target=paths.text_of(found.target),
+    )
+
+
+def _made(staging: int, name: str, path: str, fill: Callable[[int], None]) -> FileEntry:
+    descriptor = os.open(name, _STAGED, 0o600, dir_fd=staging)
+    try:
+        fill(descriptor)
+        os.fchmod(descriptor, _MODE)
+        with disk.room_for(repr(path)):
+            os.fsync(descriptor)
+        return _entry(path, Found(b"", Kind.FILE, os.fstat(descriptor)))
+    finally:
+        os.close(descriptor)
+
+
+def _write_small(staging: int, name: str, whole: bytes) -> None:
+    descriptor = os.open(name, _STAGED, 0o600, dir_fd=staging)
+    try:
+        disk.write_at(descriptor, whole, 0)
+        os.fchmod(descriptor, _MODE)
+    finally:
+        os.close(descriptor)
+
+
+def _unlink(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _in_our_words(path: str) -> Iterator[None]:
+    """What the disk does not allow, said as one of our errors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _IN_THE_WAY:
+            raise ConflictError(f"{path!r} cannot be made: a folder or a file has its place") from None
+        if error.errno in _DENIED:
+            raise ForbiddenError(f"the server may not change {path!r}: see who owns its folder, and its mode") from None
+        if error.errno in _UNNAMEABLE:
+            raise InvalidError(f"path {path!r} cannot be stored on the server; rename it", field="path") from None
+        if error.errno == errno.ENOENT:
+            raise NotFoundError(f"there is no file {path!r}") from None
+        if error.errno == errno.EXDEV:
+            raise UnsupportedError(f"{path!r} is on another disk than its store: make that a datacenter") from None
+        raise

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from paddlecloud.files.arriving import ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.model.errors import ConflictError, FullError, NotFoundError, TooLargeError
+from tests.contract.records import a_job
 
-JOB = "job-" + "0" * 32
+JOB = a_job("ann")
+FOLDER = f"ann/{JOB.id}"
 TASK = "trainer-0"
 
 
@@ -24,7 +26,7 @@ def logs(tmp_path: Path) -> ArrivingLogs:
 
 
 def content(root: Path) -> bytes:
-    return (root / JOB / "log" / f"{TASK}.log").read_bytes()
+    return (root / FOLDER / "log" / f"{TASK}.log").read_bytes()
 
 
 def test_a_piece_that_is_sent_again_is_there_once(logs: ArrivingLogs, tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_pieces_that_come_at_once_leave_no_gap_and_nothing_twice(logs: ArrivingL
 def test_a_link_that_a_job_left_is_not_written_through(logs: ArrivingLogs, tmp_path: Path, where: str) -> None:
     outside = tmp_path / "outside"
     (outside / "log").mkdir(parents=True)
-    link = tmp_path / JOB / where
+    link = tmp_path / FOLDER / where
     link.parent.mkdir(parents=True)
     link.symlink_to(outside / where)
     with pytest.raises(NotFoundError):
@@ -84,8 +86,8 @@ def test_a_link_that_a_job_left_is_not_written_through(logs: ArrivingLogs, tmp_p
 
 
 def test_a_fifo_in_the_place_of_a_log_stops_nobody(logs: ArrivingLogs, tmp_path: Path) -> None:
-    (tmp_path / JOB / "log").mkdir(parents=True)
-    os.mkfifo(tmp_path / JOB / "log" / f"{TASK}.log")
+    (tmp_path / FOLDER / "log").mkdir(parents=True)
+    os.mkfifo(tmp_path / FOLDER / "log" / f"{TASK}.log")
     with pytest.raises(NotFoundError):
         logs.append(JOB, TASK, 0, b"x")
 

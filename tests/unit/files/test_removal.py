@@ -12,6 +12,7 @@ import pytest
 
 from paddlecloud.files.collect import JobFiles
 from paddlecloud.files.counting import Counter
+from paddlecloud.files.results import Results
 from paddlecloud.model import paths
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.retention import Kept
@@ -198,9 +199,9 @@ def files(root: Path, tmp_path: Path) -> JobFiles:
     (tmp_path / "marks" / JOB).mkdir(parents=True)
     (tmp_path / "marks" / JOB / "trainer-0").write_text("1.0 5\n")
     for name in ("log/trainer-0.log", "log/trainer-0/own", "rank-0/model", "top"):
-        (root / JOB / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / JOB / name).write_bytes(bytes(5000))
-    return JobFiles(root, tmp_path / "marks", no_pause)
+        (root / "ann" / JOB / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "ann" / JOB / name).write_bytes(bytes(5000))
+    return JobFiles(Results(root), tmp_path / "marks", no_pause)
 
 
 def left(root: Path) -> list[str]:
@@ -208,38 +209,38 @@ def left(root: Path) -> list[str]:
 
 
 def test_logs_and_results_are_counted_apart(files: JobFiles) -> None:
-    used = files.count(JOB)
+    used = files.count("ann", JOB)
     assert {kind: found.files for kind, found in used.items()} == {Kept.RESULTS: 2, Kept.LOGS: 3}
     assert all(found.size_bytes > 10_000 for found in used.values())
 
 
 def test_results_go_and_logs_stay(files: JobFiles, root: Path, tmp_path: Path) -> None:
-    files.remove(JOB, Kept.RESULTS)
-    assert left(root) == [f"{JOB}/log/trainer-0.log", f"{JOB}/log/trainer-0/own"]
+    files.remove("ann", JOB, Kept.RESULTS)
+    assert left(root / "ann") == [f"{JOB}/log/trainer-0.log", f"{JOB}/log/trainer-0/own"]
     assert (tmp_path / "marks" / JOB).exists()
 
 
 def test_logs_go_with_their_marks_and_results_stay(files: JobFiles, root: Path, tmp_path: Path) -> None:
-    files.remove(JOB, Kept.LOGS)
-    assert left(root) == [f"{JOB}/rank-0/model", f"{JOB}/top"]
+    files.remove("ann", JOB, Kept.LOGS)
+    assert left(root / "ann") == [f"{JOB}/rank-0/model", f"{JOB}/top"]
     assert not (tmp_path / "marks" / JOB).exists()
 
 
 def test_nothing_is_left_of_a_job_whose_kinds_all_went(files: JobFiles, root: Path) -> None:
     for kind in (Kept.RESULTS, Kept.LOGS, Kept.LOGS):
-        files.remove(JOB, kind)
-    assert os.listdir(root) == []
+        files.remove("ann", JOB, kind)
+    assert os.listdir(root / "ann") == []
 
 
 def test_a_job_goes_as_a_whole(files: JobFiles, root: Path, tmp_path: Path) -> None:
-    files.remove_all(JOB)
-    assert os.listdir(root) == os.listdir(tmp_path / "marks") == []
-    assert files.count(JOB) == {Kept.RESULTS: Used(), Kept.LOGS: Used()}
+    files.remove_all("ann", JOB)
+    assert os.listdir(root / "ann") == os.listdir(tmp_path / "marks") == []
+    assert files.count("ann", JOB) == {Kept.RESULTS: Used(), Kept.LOGS: Used()}
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "job-1", f"{JOB}/.."])
 def test_only_a_job_can_be_named(files: JobFiles, name: str) -> None:
     with pytest.raises(NotFoundError):
-        files.remove_all(name)
+        files.remove_all("ann", name)
     with pytest.raises(NotFoundError):
-        files.count(name)
+        files.count("ann", name)

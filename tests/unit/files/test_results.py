@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from paddlecloud.files.results import Results
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError, NotFoundError
 from paddlecloud.model.tree import Kind
+from tests.contract.records import the_job
 
 JOB = paths.job_id(bytes(16))
 OTHER = paths.job_id(bytes(15) + b"\1")
+MINE = the_job(JOB)
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def results(tmp_path: Path) -> Results:
 
 @pytest.fixture
 def folder(results: Results) -> Path:
-    return results.folder(JOB)
+    return results.folder(MINE)
 
 
 def write(folder: Path, *files: str) -> None:
@@ -40,7 +43,7 @@ def listed(results: Results, prefix: str = "", limit: int = 1000) -> list[str]:
     found: list[str] = []
     cursor = None
     while True:
-        page = results.list(JOB, prefix, cursor, limit)
+        page = results.list(MINE, prefix, cursor, limit)
         assert len(page.items) <= limit
         found += [entry.path.removeprefix(f"output/{JOB}/") for entry in page.items]
         if (cursor := page.next_cursor) is None:
@@ -49,7 +52,7 @@ def listed(results: Results, prefix: str = "", limit: int = 1000) -> list[str]:
 
 def test_results_are_listed_as_seed_000_shows(results: Results, folder: Path) -> None:
     write(folder, "log/trainer-0.log", "rank-0/0/@LR_DECAY_COUNTER@", "rank-0/0/batch_norm_0.b_0")
-    page = results.list(JOB)
+    page = results.list(MINE)
     assert [entry.path for entry in page.items] == [
         f"output/{JOB}/",
         f"output/{JOB}/log/trainer-0.log",
@@ -86,10 +89,9 @@ def test_odd_names_survive(results: Results, folder: Path) -> None:
     assert {paths.raw_of(name) for name in found} == set(odd)
     assert len({name.encode() for name in found}) == len(odd)
     for listed_name in found:
-        file, entry = results.open(JOB, f"output/{JOB}/{listed_name}")
-        with file:
-            assert file.read() == paths.raw_of(listed_name)
-        assert entry.path == f"output/{JOB}/{listed_name}"
+        with closing(results.open(MINE, f"output/{JOB}/{listed_name}")) as opened:
+            assert opened.read(0, 1000) == paths.raw_of(listed_name)
+        assert opened.entry.path == f"output/{JOB}/{listed_name}"
 
 
 def test_a_link_is_listed_with_its_target_and_never_followed(results: Results, folder: Path, tmp_path: Path) -> None:
@@ -101,14 +103,14 @@ def test_a_link_is_listed_with_its_target_and_never_followed(results: Results, f
     (folder / "out").symlink_to(tmp_path / "secret")
     (folder / "up").symlink_to("../..")
 
-    links = {entry.path.rpartition("/")[2]: entry.target for entry in results.list(JOB).items if entry.target}
+    links = {entry.path.rpartition("/")[2]: entry.target for entry in results.list(MINE).items if entry.target}
     assert links == {"passwd": "/etc/passwd", "inside": "real", "out": str(tmp_path / "secret"), "up": "../.."}
     for path in ("passwd", "inside", "out", "out/key", "up/secret/key"):
         with pytest.raises(NotFoundError):
-            results.open(JOB, path)
+            results.open(MINE, path)
     for prefix in ("out/key", "up/secret"):
         with pytest.raises(NotFoundError):
-            results.list(JOB, prefix)
+            results.list(MINE, prefix)
     assert listed(results, "out") == ["out"]
 
 
@@ -119,12 +121,12 @@ def test_many_files_are_read_as_one_is_and_nothing_else(results: Results, folder
     (folder / "out").symlink_to(tmp_path)
     os.mkfifo(folder / "fifo")
     named = ["d/b", "out/key", "d/c", "d/none", "link", "fifo", "d", "", "none/x", "none/y", "e", f"output/{JOB}/a"]
-    assert list(results.read(JOB, named, 3)) == [b"d/b", None, b"d/c", *[None] * 7, b"e", b"a"]
-    assert list(results.read(JOB, ["d/b", "a"], 1)) == [None, b"a"]
+    assert list(results.read(MINE, named, 3)) == [b"d/b", None, b"d/c", *[None] * 7, b"e", b"a"]
+    assert list(results.read(MINE, ["d/b", "a"], 1)) == [None, b"a"]
     with pytest.raises(InvalidError):
-        results.read(JOB, ["a", "../key"], 10)
+        results.read(MINE, ["a", "../key"], 10)
     open_files = len(os.listdir("/proc/self/fd"))
-    some = results.read(JOB, ["d/b", "d/c"], 10)
+    some = results.read(MINE, ["d/b", "d/c"], 10)
     assert next(some) == b"d/b"
     del some
     assert len(os.listdir("/proc/self/fd")) == open_files
@@ -136,7 +138,7 @@ def test_a_folder_that_becomes_a_link_while_many_files_are_read_is_not_left(
     (tmp_path / "secret").mkdir()
     write(tmp_path / "secret", "b")
     write(folder, "d/a", "d/b", "e")
-    reading = results.read(JOB, ["d/a", "d/b", "e", "d/b"], 10)
+    reading = results.read(MINE, ["d/a", "d/b", "e", "d/b"], 10)
     assert next(reading) == b"d/a"
     (folder / "d").rename(folder / "moved")
     (folder / "d").symlink_to(tmp_path / "secret")
@@ -149,9 +151,9 @@ def test_a_results_folder_that_is_a_link_is_not_entered(results: Results, folder
     folder.rmdir()
     folder.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(NotFoundError):
-        results.open(JOB, "key")
+        results.open(MINE, "key")
     with pytest.raises(NotFoundError):
-        results.list(JOB)
+        results.list(MINE)
 
 
 @pytest.mark.timeout(10)
@@ -164,38 +166,38 @@ def test_fifos_and_sockets_are_neither_opened_nor_listed(results: Results, folde
         assert listed(results) == [""]
         for name in ("fifo", "socket"):
             with pytest.raises(NotFoundError):
-                results.open(JOB, name)
+                results.open(MINE, name)
 
 
 @pytest.mark.parametrize("path", ["../../etc/passwd", "a/../../b", "/etc/../..", "a\0b", "a//b", "", "/", "nothing"])
 def test_a_hostile_path_finds_nothing(results: Results, folder: Path, path: str) -> None:
     with pytest.raises((InvalidError, NotFoundError)):
-        results.open(JOB, path)
+        results.open(MINE, path)
 
 
 @pytest.mark.parametrize("job", ["", "..", "../x", "job-1", JOB + "/.."])
 def test_only_a_job_id_names_a_folder(results: Results, job: str) -> None:
     for call in (results.folder, results.list):
         with pytest.raises(NotFoundError):
-            call(job)
+            call(the_job(job))
 
 
 def test_results_of_another_job_are_not_reached_by_a_prefix(results: Results, folder: Path) -> None:
-    write(results.folder(OTHER), "secret")
+    write(results.folder(the_job(OTHER)), "secret")
     with pytest.raises(NotFoundError):
-        results.list(JOB, f"output/{OTHER}")
+        results.list(MINE, f"output/{OTHER}")
     with pytest.raises(NotFoundError):
-        results.open(JOB, f"output/{OTHER}/secret")
+        results.open(MINE, f"output/{OTHER}/secret")
 
 
 def test_a_job_without_results_has_an_empty_list(results: Results) -> None:
-    assert results.list(JOB).items == ()
+    assert results.list(MINE).items == ()
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", f"output/{OTHER}/a", "\udc80", ""])
 def test_a_cursor_of_another_list_is_refused(results: Results, folder: Path, cursor: str) -> None:
     with pytest.raises(InvalidError):
-        results.list(JOB, "", cursor)
+        results.list(MINE, "", cursor)
 
 
 def test_folders_below_the_deepest_level_are_listed_and_not_entered(results: Results, folder: Path) -> None:
@@ -235,11 +237,11 @@ def test_a_file_that_is_swapped_for_a_link_is_never_followed(results: Results, f
     try:
         for _ in range(3000):
             try:
-                file, _ = results.open(JOB, "swapped")
+                opened = results.open(MINE, "swapped")
             except NotFoundError:
                 continue
-            with file:
-                seen.add(file.read())
+            with closing(opened):
+                seen.add(opened.read(0, 1000))
     finally:
         done.set()
         swapping.join()
@@ -247,12 +249,12 @@ def test_a_file_that_is_swapped_for_a_link_is_never_followed(results: Results, f
 
 
 def test_what_is_not_listed_costs_one_look_however_much_there_is_of_it(results: Results) -> None:
-    folder = results.folder(JOB) / "rank-0"
+    folder = results.folder(MINE) / "rank-0"
     folder.mkdir()
     for number in range(3000):
         os.mkfifo(folder / f"{number:04}")
     (folder / "last").touch()
     began = time.process_time()
-    page = results.list(JOB, "rank-0", limit=1)
+    page = results.list(MINE, "rank-0", limit=1)
     assert [entry.path for entry in page.items] == [f"output/{JOB}/rank-0/last"]
     assert time.process_time() - began < 1.0

@@ -1,0 +1,325 @@
+"""Opening, listing and making below a folder that job code can write: the one place that touches hostile paths.
+
+A path is walked one part at a time by descriptors and never through a link, so nothing outside the folder is
+reached, whatever is swapped meanwhile. Sockets, FIFOs and devices are neither opened nor listed.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from paddlecloud.model import paths
+from paddlecloud.model.errors import ConflictError, NotFoundError
+from paddlecloud.model.tree import Kind
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # without NONBLOCK a FIFO would stop us
+_APPENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.ENXIO})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something below a folder: its path as bytes, parts joined by `/`."""
+
+    path: bytes
+    kind: Kind
+    stat: os.stat_result
+    target: bytes = b""
+
+    @property
+    def modified_at(self) -> datetime:
+        try:
+            return datetime.fromtimestamp(self.stat.st_mtime, UTC)
+        except (ValueError, OverflowError):
+            # Job code may set any time; one that no calendar has must not end a listing.
+            return datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a tree is walked: names are taken in batches; `every`: each folder is found, before what is in it."""
+
+    batch: int
+    every: bool = False
+
+
+def open_file(root: Path, path: str) -> int:
+    """A descriptor of the regular file `path` below `root`; NotFoundError for anything else."""
+    *folders, name = paths.raw_of(path).split(b"/")
+    folder = _open_folder(root, folders, path)
+    try:
+        return _open_in(folder, name, path)
+    finally:
+        os.close(folder)
+
+
+def open_files(root: Path, named: Iterable[str]) -> Iterator[int | None]:
+    """A descriptor of each regular file below `root`, to be closed by the caller; None for anything else.
+
+    A folder is walked to once for all that follow one another in it.
+    """
+    folder: int | None = None
+    above: bytes | None = None
+    try:
+        for path in named:
+            before, (above, _, name) = above, paths.raw_of(path).rpartition(b"/")
+            try:
+                if folder is None or above != before:
+                    if folder is not None:
+                        os.close(folder)
+                        folder = None
+                    folder = _open_folder(root, above.split(b"/") if above else (), path)
+                descriptor = _open_in(folder, name, path)
+            except NotFoundError:
+                yield None
+            else:
+                yield descriptor
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _open_in(folder: int, name: bytes, path: str) -> int:
+    try:
+        # Looked at first, since opening some devices does something; and again below, since it may be swapped.
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise NotFoundError(f"{path!r} is not a plain file; links are not followed")
+        descriptor = os.open(name, _FILE, dir_fd=folder)
+    except OSError as error:
+        raise _absent(error, path) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotFoundError(f"{path!r} is not a plain file")
+    return descriptor
+
+
+def open_to_append(root: Path, path: str) -> int:
+    """A descriptor of the regular file `path` below `root` to read and write; it and its folders are made if absent."""
+    above, _, name = paths.raw_of(path).rpartition(b"/")
+    folder = made_folder(root, paths.text_of(above))
+    try:
+        descriptor = os.open(name, _APPENDED, 0o644, dir_fd=folder)
+        os.fsync(folder)
+    except OSError as error:
+        raise _absent(error, path) from None
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotFoundError(f"{path!r} is not a plain file")
+    return descriptor
+
+
+def open_folder(root: Path, path: str) -> int:
+    """A descriptor of the folder `path` below `root`; NotFoundError for anything else."""
+    return _open_folder(root, _parts(path), path)
+
+
+def made_folder(root: Path, path: str) -> int:
+    """The same of a folder that is made if it is not there, with those above it, all on the disk."""
+    folder = _open_folder(root, (), path)
+    try:
+        for part in _parts(path):
+            folder = _replaced(folder, _made_in(folder, part, path))
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+def look(root: Path, path: str) -> Found:
+    """What is called `path` below `root`, a link being itself; NotFoundError for what is never listed, too."""
+    *folders, name = _parts(path) or [b"."]
+    folder = _open_folder(root, folders, path)
+    try:
+        found = _look(folder, b"".join(part + b"/" for part in folders), name)
+    finally:
+        os.close(folder)
+    if found is None:
+        raise NotFoundError(f"there is no file {path!r}")
+    return found
+
+
+def children(root: Path, path: str, after: bytes, limit: int | None) -> Iterator[Found]:
+    """What is in the folder `path`, in the order of the names, behind the name `after`."""
+    folder = open_folder(root, path)
+    above = b"".join(part + b"/" for part in _parts(path))
+    try:
+        while True:
+            names = _first_names(folder, after, limit)
+            found = [one for name in names if (one := _look(folder, above, name)) is not None]
+            yield from found
+            if limit is None or len(names) < limit or len(found) == limit:
+                return
+            after, limit = names[-1], limit - len(found)  # some were removed while we looked
+    finally:
+        os.close(folder)
+
+
+def walk(root: Path, start: str, after: bytes | None, batch: int, *, every: bool = False) -> Iterator[Found]:
+    """What is at and below `start` ("" is all), in the order of its paths' parts, behind the path `after`.
+
+    A folder is found where nothing below it is; with `every` each one is, before what is in it. Names are taken in
+    batches, so that memory stays flat in a folder of a million files.
+    """
+    parts = _parts(start)
+    behind = after.split(b"/") if after is not None else []
+    if behind[: len(parts)] < parts:
+        behind = []
+    elif behind[: len(parts)] > parts:
+        return
+    how = _How(batch, every)
+    folder = _open_folder(root, parts[:-1], start)
+    try:
+        if not parts:
+            yield from _below(folder, b"", behind, how)
+            return
+        _check_present(folder, parts[-1], start)
+        above = b"".join(part + b"/" for part in parts[:-1])
+        yield from _at(folder, above, parts[-1], behind[len(parts) - 1 :], how)
+    finally:
+        os.close(folder)
+
+
+def _below(folder: int, above: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
+    if behind:
+        yield from _at(folder, above, behind[0], behind, how)
+    last = behind[0] if behind else b""
+    while True:
+        names = _first_names(folder, last, how.batch)
+        for name in names:
+            yield from _at(folder, above, name, (), how)
+        if len(names) < how.batch:
+            return
+        last = names[-1]
+
+
+def _first_names(folder: int, after: bytes, count: int | None) -> list[bytes]:
+    with os.scandir(folder) as entries:
+        names = (raw for raw in _listed(entries) if raw > after)
+        return sorted(names) if count is None else heapq.nsmallest(count, names)
+
+
+def _listed(entries: Iterator[os.DirEntry[str]]) -> Iterator[bytes]:
+    """The names of what is listed. What is not must take no place in a batch: each costs a look at all names."""
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False) or entry.is_symlink():
+            yield os.fsencode(entry.name)
+
+
+def _at(folder: int, above: bytes, name: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
+    """One name of a folder: itself, or what is below it. `behind` begins with the name if some of it was listed."""
+    itself = _look(folder, above, name)
+    if itself is None:
+        return
+    if itself.kind is not Kind.FOLDER:
+        if not behind:
+            yield itself
+        return
+    empty = not behind
+    if how.every and empty:
+        yield itself
+    for found in _inside(folder, itself.path, name, behind[1:], how):
+        empty = False
+        yield found
+    if empty and not how.every:
+        yield itself
+
+
+def _look(folder: int, above: bytes, name: bytes) -> Found | None:
+    path = above + name
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            return Found(path, Kind.LINK, status, os.fsencode(os.readlink(name, dir_fd=folder)))
+    except OSError as error:
+        if error.errno in _ABSENT or error.errno == errno.EINVAL:
+            return None  # removed, or replaced, while we looked
+        raise
+    if stat.S_ISDIR(status.st_mode):
+        return Found(path, Kind.FOLDER, status)
+    return Found(path, Kind.FILE, status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _inside(folder: int, path: bytes, name: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
+    if path.count(b"/") + 2 > paths.LEVELS or len(path) + paths.NAME_BYTES + 1 >= paths.PATH_BYTES:
+        return
+    try:
+        inner = os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return
+        raise
+    try:
+        yield from _below(inner, path + b"/", behind, how)
+    finally:
+        os.close(inner)
+
+
+def _check_present(folder: int, name: bytes, path: str) -> None:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        raise _absent(error, path) from None
+
+
+def _open_folder(root: Path, parts: Sequence[bytes], path: str) -> int:
+    try:
+        folder = os.open(root, _FOLDER)
+    except OSError as error:
+        raise _absent(error, path) from None
+    for part in parts:
+        try:
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+        except OSError as error:
+            raise _absent(error, path) from None
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _made_in(folder: int, part: bytes, path: str) -> int:
+    made = False
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(part, 0o755, dir_fd=folder)
+            made = True
+            os.fsync(folder)
+        inner = os.open(part, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if is_file(folder, part):
+            raise ConflictError(f"{paths.text_of(part)!r} in {path!r} is a file, not a folder") from None
+        raise _absent(error, path) from None
+    if made:
+        os.fchmod(inner, 0o755)
+    return inner
+
+
+def is_file(folder: int, name: bytes) -> bool:
+    with suppress(OSError):
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False
+
+
+def _parts(path: str) -> list[bytes]:
+    return paths.raw_of(path).split(b"/") if path else []
+
+
+def _replaced(folder: int, inner: int) -> int:
+    os.close(folder)
+    return inner
+
+
+def _absent(error: OSError, path: str) -> Exception:
+    """What to raise for a path that could not be opened: links, odd things and what is not there look the same."""
+    return NotFoundError(f"there is no file {path!r}") if error.errno in _ABSENT else error
