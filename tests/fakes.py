@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from paddlecloud.backends.base import BusyError, Launch
+from paddlecloud.backends.base import BusyError, Launch, TaskLaunch
 from paddlecloud.model.errors import ConflictError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.task import Report, TaskReport, TaskState
@@ -37,7 +37,7 @@ class FakeBackend:
         self.held: dict[str, dict[str, TaskReport]] = {}  # handle -> task name -> its report
         self._clock = clock
         self._wake = wake
-        self._commands: dict[str, dict[str, str]] = {}
+        self._tasks: dict[str, dict[str, TaskLaunch]] = {}
 
     def capacity(self) -> Resources | None:
         self._answer()
@@ -54,7 +54,7 @@ class FakeBackend:
         self.held[launch.handle] = {
             task.name: TaskReport(name=task.name, state=TaskState.STARTING) for task in launch.tasks
         }
-        self._commands[launch.handle] = {task.name: task.command for task in launch.tasks}
+        self._tasks[launch.handle] = {task.name: task for task in launch.tasks}
         if not self.slow_to_start:
             self.begin(launch.handle)
 
@@ -95,7 +95,7 @@ class FakeBackend:
         for name, task in self.held[handle].items():
             if task.state is TaskState.STARTING:
                 self.held[handle][name] = replace(task, state=TaskState.RUNNING, started_at=self._clock())
-                self._obey(handle, name, self._commands[handle][name])
+                self._obey(handle, name)
         self._wake()
 
     def end(
@@ -109,6 +109,19 @@ class FakeBackend:
             if not self.held[handle][name].state.ended:
                 self._end(handle, name, state, exit_code=exit_code, signal=signal)
         self._wake()
+
+    def fail(self, handle: str, task: str, *, exit_code: int | None = None, signal: int | None = None) -> None:
+        """Let one running task fail, and start it again if it may be."""
+        said, limit = self.held[handle][task], self._tasks[handle][task].restarts
+        if said.restarts < limit:
+            self.held[handle][task] = replace(said, restarts=said.restarts + 1)
+            self._wake()
+            self._obey(handle, task)
+            return
+        self.end(handle, task, exit_code=exit_code, signal=signal)
+        if limit:
+            reason = f"{self.held[handle][task].outcome}, after {limit} of {limit} restarts"
+            self.held[handle][task] = replace(self.held[handle][task], reason=reason)
 
     def lose(self, handle: str, task: str | None = None) -> None:
         """One task, or all of them, vanish as with their node."""
@@ -125,13 +138,14 @@ class FakeBackend:
         if not self.reachable:
             raise UnreachableError("the fake backend does not answer")
 
-    def _obey(self, handle: str, name: str, command: str) -> None:
-        if command == "true":
+    def _obey(self, handle: str, name: str) -> None:
+        command = self._tasks[handle][name].command
+        if command in ("true", "exit 0"):
             self.end(handle, name)
         elif found := _EXIT.fullmatch(command):
-            self.end(handle, name, exit_code=int(found[1]))
+            self.fail(handle, name, exit_code=int(found[1]))
         elif found := _SIGNAL.fullmatch(command):
-            self.end(handle, name, signal=int(found[1]))
+            self.fail(handle, name, signal=int(found[1]))
 
     def _end(
         self,

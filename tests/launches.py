@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from paddlecloud.backends.base import Backend, Launch, TaskLaunch
+from paddlecloud.backends.base import Backend, Launch, Mount, TaskLaunch
 from paddlecloud.model import paths
 from paddlecloud.model.job import Placement, Resources, TaskPlacement
 from paddlecloud.model.task import Report
@@ -28,6 +28,10 @@ def make_launch(
     cpu_limit: bool = False,
     tree: Path | None = None,
     distribute: str | None = None,
+    restarts: int = 0,
+    mounts: Sequence[Mount] = (),
+    cwd: str | None = None,
+    pfs: Path | None = None,
 ) -> Launch:
     """One trainer for each of `commands`, one pserver for each of `pservers`; `ports` are given out in that order."""
     named = [("trainer", index, command) for index, command in enumerate(commands)]
@@ -51,7 +55,7 @@ def make_launch(
         attempt=attempt,
         placement=Placement(cluster="local", tasks=tuple(places)),
         tasks=tuple(
-            TaskLaunch(name=paths.task_name(role, index), role=role, index=index, command=command)
+            TaskLaunch(name=paths.task_name(role, index), role=role, index=index, command=command, restarts=restarts)
             for role, index, command in named
         ),
         env=env or {},
@@ -59,6 +63,9 @@ def make_launch(
         distribute=distribute,
         tree=tree,
         results=results,
+        mounts=tuple(mounts),
+        cwd=cwd,
+        pfs=pfs,
     )
 
 

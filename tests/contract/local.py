@@ -30,6 +30,7 @@ class Room:
     grace_seconds: float = 10.0
     python: str | None = None
     hidden: tuple[Path, ...] = ()
+    allow_unisolated: bool = True
     woken: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class Room:
             hidden=self.hidden,
             namespaces=self.isolated,
             cgroups=self.isolated,
+            allow_unisolated=lambda: self.allow_unisolated,
         )
 
     def reopen(self) -> None:
@@ -85,6 +87,7 @@ class Room:
         here = Here(
             folder=folder,
             mounts=self.isolated,
+            root=self.isolated,
             account="someone",
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,

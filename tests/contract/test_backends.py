@@ -123,6 +123,28 @@ def test_a_task_that_dies_of_a_signal_tells_which(stage: Stage) -> None:
     assert "SIGSEGV" in task.outcome
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("exit 3", "exit code 3, after 1 of 1 restarts"), ("kill -9 $$", "killed by SIGKILL, after 1 of 1 restarts")],
+)
+def test_a_failed_task_is_started_again_as_often_as_it_may_be(stage: Stage, command: str, words: str) -> None:
+    launch = stage.launch(command, FOREVER, restarts=1)
+    stage.backend.start(launch)
+    report = wait_for(stage.backend, launch.handle, lambda report: report.started and report.tasks[0].state.ended)
+    assert (report.tasks[0].state, report.tasks[0].restarts) == (TaskState.FAILED, 1)
+    assert report.tasks[0].outcome == words
+    assert (report.tasks[1].state, report.tasks[1].restarts) == (TaskState.RUNNING, 0)
+
+
+@pytest.mark.parametrize("command", ["true", FOREVER])
+def test_what_does_not_fail_or_is_stopped_is_started_once(stage: Stage, command: str) -> None:
+    launch = stage.launch(command, restarts=3)
+    stage.backend.start(launch)
+    wait_for(stage.backend, launch.handle, started)
+    stage.backend.stop(launch.handle)
+    assert wait_for(stage.backend, launch.handle, ended).tasks[0].restarts == 0
+
+
 def test_every_task_of_a_launch_is_reported_by_its_name(stage: Stage) -> None:
     launch = stage.launch("true", "exit 4", FOREVER, pservers=["true"])
     stage.backend.start(launch)

@@ -23,6 +23,16 @@ class TaskLaunch:
     role: str
     index: int
     command: str
+    restarts: int = 0  # how often it is started again after it failed, while the others go on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A folder of the PFS: where it is on this machine, and the path that a task knows it by."""
+
+    source: Path
+    target: str  # below /pfs
+    writable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,12 @@ class Launch:
     distribute: str | None  # "PSERVER" or "NCCL2" for several trainers, None for one
     tree: Path | None  # the read-only folder that the job's files were laid out in
     results: Path  # where output/<job>/ is kept: rank-0/, log/trainer-0.log, …
+    datacenter: str = ""
+    image: str = ""  # for backends that run images
+    registry: str = ""  # the name of its user's secret to pull it with
+    mounts: tuple[Mount, ...] = ()
+    cwd: str | None = None  # a path at or below a target, where the tasks start; None: in a private copy of the tree
+    pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
 
 
 class RefusedError(PaddleCloudError):

@@ -41,6 +41,7 @@ class _Helper:
     channel: socket.socket
     isolation: str
     mounts: bool
+    root: bool
     asked: dict[str, float] = field(default_factory=dict)  # folder -> when, the oldest first
     unanswered: deque[float] = field(default_factory=deque)
 
@@ -63,6 +64,12 @@ class Forker:
         """Whether tasks have mounts of their own."""
         with self._lock:
             return self._living().mounts
+
+    @property
+    def root(self) -> bool:
+        """Whether tasks have a root folder of their own."""
+        with self._lock:
+            return self._living().root
 
     @property
     def pid(self) -> int:
@@ -142,7 +149,7 @@ class Forker:
             process.kill()
             process.wait()
             raise UnreachableError(f"the forking helper did not start ({error}); {log} says why") from None
-        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]))
+        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]), bool(hello["root"]))
 
     def _end(self) -> None:
         if self._helper is not None:

@@ -28,6 +28,7 @@ class Setup:
     cpus: float | None = None  # None, here and below: what the machine has
     memory_bytes: int | None = None
     gpus: int | None = None
+    allow_unisolated: Callable[[], bool] = lambda: True  # tasks that can read what is another user's
 
 
 def load(kind: str, setup: Setup) -> Backend:
@@ -50,6 +51,7 @@ def _local(setup: Setup) -> Backend:
         grace_seconds=setup.grace_seconds,
         hidden=setup.hidden,
         python=setup.python,
+        allow_unisolated=setup.allow_unisolated,
     )
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.backends.forking import Forker
+from paddlecloud.backends.hidden import Hidden
 from paddlecloud.backends.localtask import LocalTask
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.spares import Spares
@@ -52,6 +53,7 @@ class LocalBackend:
         hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
         namespaces: bool = True,  # False, here and below: do without, also where the machine allows them
         cgroups: bool = True,
+        allow_unisolated: Callable[[], bool] = lambda: True,  # asked at each start where tasks cannot be kept apart
     ) -> None:
         self._root = root.absolute()
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,11 +61,12 @@ class LocalBackend:
             for unfinished in self._root.glob(pattern):
                 _remove(unfinished)
         self._capacity = capacity
+        self._allow_unisolated = allow_unisolated
         self._clock = clock
         self._wake = wake
         self._grace_seconds = grace_seconds
         self._pids_limit = pids_limit
-        self._hidden = [folder.absolute() for folder in hidden]
+        self._hidden = Hidden(hidden)
         self._search_path = _search_path(self._root, interpreter_path(python))
         self._account = _account()
         self._held: dict[str, Sequence[LocalTask]] = {}
@@ -73,11 +76,21 @@ class LocalBackend:
         self._forker = Forker(self._root, group, namespaces=namespaces, cgroups=cgroups)
         self._knocks = _Knocks(self._root, wake)
         log.info("tasks in %s: %s", self._root, self.isolation)
+        if not self.isolated:
+            log.warning(
+                "this machine has no mount namespaces: tasks can read all users' files and the server's own, they find "
+                "no /pfs (PADDLECLOUD_PFS names it), and jobs of several users are run only if the config allows it"
+            )
 
     @property
     def isolation(self) -> str:
         """How tasks are kept apart and limited on this machine, in words."""
         return self._forker.isolation
+
+    @property
+    def isolated(self) -> bool:
+        """Whether users' files and the server's own are hidden from the tasks of others."""
+        return self._forker.mounts
 
     @property
     def helper_pid(self) -> int:
@@ -89,6 +102,7 @@ class LocalBackend:
     def start(self, launch: Launch) -> None:
         folder = self._folder(launch.handle)
         if not os.path.isdir(folder):
+            self._check_isolation()
             _check_ports(launch.placement)
             self._write(launch, folder)
         if not os.path.exists(stop_file(folder)):
@@ -138,6 +152,7 @@ class LocalBackend:
     def close(self) -> None:
         self._knocks.close()
         self._forker.close()
+        self._hidden.close()
 
     def _folder(self, handle: str) -> str:
         if not handle or handle.startswith(".") or "/" in handle or "\0" in handle:
@@ -165,17 +180,26 @@ class LocalBackend:
         folders = [TaskFolder(f"{self._root}/{handle}/{name}") for name in sorted(names, key=_by_role_and_number)]
         self._held[handle] = [LocalTask(folder, self._clock) for folder in folders]
 
+    def _check_isolation(self) -> None:
+        if not self.isolated and not self._allow_unisolated():
+            raise RefusedError(
+                "this machine has no mount namespaces, so a task could read every user's files and the server's keys: "
+                "allow user namespaces on it (kernel.unprivileged_userns_clone=1, user.max_user_namespaces), run the "
+                "server as root, or let its config allow tasks that are not isolated"
+            )
+
     def _write(self, launch: Launch, folder: str) -> None:
         """All of the launch's task files, in place at once."""
         part = f"{self._root}/.new-{launch.handle}"
         here = Here(
             folder=Path(folder),
             mounts=self._forker.mounts,
+            root=self._forker.root,
             account=self._account,
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
             pids_limit=self._pids_limit,
-            hidden=self._hidden,
+            hidden=self._hidden.now(),
             wake=self._root,
             boot=processes.boot_id(),
         )

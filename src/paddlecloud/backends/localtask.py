@@ -18,7 +18,7 @@ from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
 
 
 class LocalTask:
-    """What was read once is kept: `pid` and `exit` never change."""
+    """What was read once is kept: `pid` and `exit` never change. `restarts` does, while the task runs."""
 
     def __init__(self, folder: TaskFolder, clock: Callable[[], datetime]) -> None:
         self.name = folder.task
@@ -35,10 +35,17 @@ class LocalTask:
         ended = self.folder.ended or self._settle()
         if ended is not None:
             self._report = _report_end(self.name, ended)
-        elif self._begun is not None and self._report.state is TaskState.STARTING:
-            started_at = _time(self._begun.started_at)
-            self._report = TaskReport(name=self.name, state=TaskState.RUNNING, started_at=started_at)
+        elif self._begun is not None:
+            self._report = self._report_run(self._begun)
         return self._report
+
+    def _report_run(self, begun: Begun) -> TaskReport:
+        restarts = self.folder.restarts
+        if self._report.state is TaskState.RUNNING and self._report.restarts == restarts:
+            return self._report
+        return TaskReport(
+            name=self.name, state=TaskState.RUNNING, started_at=_time(begun.started_at), restarts=restarts
+        )
 
     def terminate(self) -> None:
         """Tell its supervisor to end it; one that comes later finds the stop file."""
@@ -75,7 +82,15 @@ class LocalTask:
 
     def _write_lost(self, reason: str) -> Ended:
         started_at = None if self._begun is None else self._begun.started_at
-        return self._write(Ended(reason=reason, started_at=started_at, ended_at=self._clock().timestamp(), lost=True))
+        return self._write(
+            Ended(
+                reason=reason,
+                started_at=started_at,
+                ended_at=self._clock().timestamp(),
+                lost=True,
+                restarts=self.folder.restarts,
+            )
+        )
 
     def _write(self, ended: Ended) -> Ended:
         self.folder.write_ended(ended)
@@ -92,6 +107,7 @@ def _report_end(name: str, ended: Ended) -> TaskReport:
         reason=ended.reason,
         started_at=_time(ended.started_at),
         ended_at=_time(ended.ended_at),
+        restarts=ended.restarts,
         tail=ended.tail,
     )
 

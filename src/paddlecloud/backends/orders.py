@@ -4,6 +4,7 @@ TaskFile                        from the launch
 command, role, index            its TaskLaunch
 address, port, gpus, limits     its TaskPlacement
 trainers, pservers              the endpoints of all tasks, by role
+cwd, pfs                        as they are below /pfs, or where they are on this machine if tasks have no root folder
 output, log_file, log_folder    <results>/rank-0, <results>/log/trainer-0.log, <results>/log/trainer-0
 """
 
@@ -17,6 +18,7 @@ from paddlecloud.backends.base import Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
 from paddlecloud.model.job import PSERVER, TaskPlacement
 from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.runtime.root import PFS
 from paddlecloud.runtime.taskfile import TaskFile
 
 _LOOPBACK = "127.0.0.1"
@@ -28,6 +30,7 @@ class Here:
 
     folder: Path  # of the handle
     mounts: bool
+    root: bool  # tasks have a root folder of their own, and so /pfs
     account: str
     search_path: Sequence[str]
     grace_seconds: float
@@ -91,7 +94,36 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         hidden=[str(folder) for folder in here.hidden],
         wake=str(here.wake),
         boot=here.boot,
+        restarts=task.restarts,
+        entry=trainers[0].command if trainers else "",
+        trainer_devices=_devices(placed[trainers[0].name]) if trainers else 1,
+        datacenter=launch.datacenter,
+        mounts={mount.target: str(mount.source.absolute()) for mount in launch.mounts},
+        writable=[mount.target for mount in launch.mounts if mount.writable],
+        cwd=_cwd(launch, here),
+        pfs=_pfs(launch, here),
+        note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",
     )
+
+
+def _devices(trainer: TaskPlacement) -> int:
+    return len(trainer.gpus) or max(1, int(trainer.resources.cpus))
+
+
+def _cwd(launch: Launch, here: Here) -> str | None:
+    if launch.cwd is None:
+        return None
+    around = [mount for mount in launch.mounts if f"{launch.cwd}/".startswith(f"{mount.target}/")]
+    if not around:
+        raise RefusedError(f"{launch.handle}: {launch.cwd} is in none of the folders that its tasks see")
+    nearest = max(around, key=lambda mount: len(mount.target))
+    return launch.cwd if here.root else str(nearest.source.absolute()) + launch.cwd[len(nearest.target) :]
+
+
+def _pfs(launch: Launch, here: Here) -> str | None:
+    if here.root:
+        return PFS if launch.mounts else None
+    return None if launch.pfs is None else str(launch.pfs.absolute())
 
 
 def _endpoints(tasks: Sequence[TaskLaunch], placed: dict[str, TaskPlacement]) -> list[str]:

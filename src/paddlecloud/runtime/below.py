@@ -13,12 +13,12 @@ _APPENDED = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 def make_folder(top: str, path: str) -> None:
     """The folder `path` below `top`, with those above it, if it is not there."""
-    os.close(_open_folder(top, path))
+    os.close(open_folder(top, path))
 
 
 def open_to_append(top: str, path: str) -> int:
     """A descriptor of the file `path` below `top`, made if it is not there, with the folders above it."""
-    folder = _open_folder(top, os.path.dirname(path))
+    folder = open_folder(top, os.path.dirname(path))
     try:
         file = os.open(os.path.basename(path), _APPENDED, 0o644, dir_fd=folder)
     finally:
@@ -30,10 +30,11 @@ def open_to_append(top: str, path: str) -> int:
     return file
 
 
-def _open_folder(top: str, path: str) -> int:
+def open_folder(top: str, path: str) -> int:
+    """A descriptor of the folder `path` below `top`, made if it is not there."""
     os.makedirs(top, exist_ok=True)
     folder = os.open(top, _FOLDER)
-    for name in os.path.relpath(path, top).split("/"):
+    for name in [part for part in path[len(top) :].split("/") if part]:
         outer = folder
         try:
             with suppress(FileExistsError):

@@ -39,6 +39,7 @@ class Ended(NamedTuple):
     ended_at: float | None = None
     tail: str = ""
     lost: bool = False
+    restarts: int = 0
 
 
 class TaskFolder:
@@ -54,6 +55,7 @@ class TaskFolder:
         self.overlay_work = f"{path}/overlay"
         self._pid = f"{path}/pid"
         self._exit = f"{path}/exit"
+        self._restarts = f"{path}/restarts"
 
     @property
     def task(self) -> str:
@@ -111,6 +113,12 @@ class TaskFolder:
         return None if plain is None else Ended(**plain)
 
     @property
+    def restarts(self) -> int:
+        """How often the task was started again so far."""
+        plain = self._said(self._restarts)
+        return 0 if plain is None else int(plain["restarts"])
+
+    @property
     def untouched(self) -> bool:
         return not os.path.exists(self._pid) and not os.path.exists(self._exit)
 
@@ -132,6 +140,9 @@ class TaskFolder:
         plain = {**begun.identity._asdict(), "started_at": begun.started_at, "groups": begun.groups}
         _write(self._pid + ".part", self._saying(plain), durably=False)
         os.rename(self._pid + ".part", self._pid)
+
+    def write_restarts(self, restarts: int) -> None:
+        write_durably(self._restarts, self._saying({"restarts": restarts}))
 
     def write_ended(self, ended: Ended) -> None:
         text = self._saying(ended._asdict())

@@ -13,7 +13,7 @@ import select
 import time
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, namespaces, processes
+from paddlecloud.runtime import allowed, cgroups, namespaces, processes
 from paddlecloud.runtime.cgroups import Groups
 from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
@@ -34,11 +34,11 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     isolation = _probe(root) if with_namespaces else Isolation()
     # The end of a PID namespace kills all in it.
     groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [], to_kill=not isolation.pid)
-    forks = _Forks(channel, isolation, groups, os.getpid(), namespaces.can_leave(isolation))
+    forks = _Forks(channel, isolation, groups, os.getpid(), allowed.can_leave(isolation))
     processes.boot_id()  # known from here on, in every fork
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of ours
-    _answer(channel, {"mount": isolation.mount, "isolation": f"{isolation}; {groups}"})
+    _answer(channel, {"mount": isolation.mount, "root": isolation.root, "isolation": f"{isolation}; {groups}"})
     while folders := _requests(channel):
         orders = [read_order(folder) for folder in folders]
         # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
@@ -154,7 +154,7 @@ def _probe(root: str) -> Isolation:
     for name in ("", "lower", "upper", "overlay", "work"):
         os.mkdir(os.path.join(scratch, name), 0o700)
     try:
-        return namespaces.probe(scratch)
+        return allowed.probe(scratch)
     finally:
         for folder, names, _ in os.walk(scratch, topdown=False):
             for name in names:

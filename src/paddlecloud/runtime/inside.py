@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, namespaces, workdir
+from paddlecloud.runtime import cgroups, namespaces, root, seccomp, workdir
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
@@ -28,16 +28,21 @@ class Inside(NamedTuple):
     limits: Limits
     log: int
     words: int  # a pipe to the supervisor for what keeps the command from starting; closed by its start
+    again: bool  # it runs in the working directory that it has left
 
     def run(self) -> NoReturn:
         """Become the command."""
         try:
             os.setsid()
-            self._lay_out()
+            os.umask(0o022)
+            if self.isolation.mount:
+                self._enter_mounts()
+            else:
+                workdir.fill(self.task, self.folder, self.isolation, again=self.again)
+                self.leaf.join()
             self._limit()
             _connect(self.log)
-            os.chdir(self.folder.work)
-            os.umask(0o022)
+            os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
             os.execve("/bin/sh", ["sh", "-c", self.task.command], self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
@@ -45,22 +50,27 @@ class Inside(NamedTuple):
         finally:
             os._exit(126)
 
-    def _lay_out(self) -> None:
-        if self.isolation.mount:
-            namespaces.enter_mounts()
-        workdir.lay_out(self.task, self.folder, self.isolation)
+    def _enter_mounts(self) -> None:
+        namespaces.enter_mounts()
+        shown = root.open_shown(self.task) if self.isolation.root else []
+        workdir.fill(self.task, self.folder, self.isolation, again=self.again)
+        workdir.guard(self.task, self.folder, self.isolation)
         if self.isolation.pid:
             namespaces.mount_proc(guarded=not self.isolation.user)
+        self.leaf.join()  # before the groups are read-only
+        if self.isolation.root:
+            own = [self.folder.own, os.path.dirname(self.task.output)]
+            root.enter(self.folder.mount, own, root.files(self.task), shown)
+        self._lock_groups()
 
     def _limit(self) -> None:
-        self.leaf.join()
-        if self.isolation.mount:
-            self._lock_groups()
         cgroups.limit_process(self.leaf, self.limits)
         if self.isolation.user and os.geteuid() != 0:
             namespaces.keep_write_access()
         elif self.isolation.mount:
             namespaces.keep_hidden()
+        if self.isolation.filter:
+            seccomp.restrict()
 
     def _lock_groups(self) -> None:
         """Keep root from changing groups: those of others, and its own limits."""

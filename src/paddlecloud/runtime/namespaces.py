@@ -1,4 +1,4 @@
-"""Linux calls that Python has no names for, and what of them this machine allows.
+"""Linux calls that Python has no names for: namespaces, mounts, capabilities.
 
 A task gets its own PID, mount and IPC namespaces. A plain user gets them inside a user namespace that maps only that
 user; there, CAP_DAC_OVERRIDE lets the task write into its private working directory, whose files are read-only below.
@@ -7,9 +7,11 @@ user; there, CAP_DAC_OVERRIDE lets the task write into its private working direc
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
-import signal
-from typing import Any, Callable, NamedTuple, Sequence
+import re
+from contextlib import suppress
+from typing import Any, NamedTuple, Sequence
 
 from paddlecloud.runtime import smallfiles
 
@@ -24,9 +26,16 @@ _MS_NODEV = 4
 _MS_REMOUNT = 32
 _MS_BIND = 4096
 _MS_REC = 16384
+_MS_UNBINDABLE = 1 << 17
 _MS_PRIVATE = 1 << 18
+_MNT_DETACH = 2
 # What statvfs says of a mount, and the flag that keeps it so: a user namespace may not drop any of them.
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+
+_MOUNT_SETATTR = 442  # its number on every architecture; Linux 5.12
+_MOUNT_ATTR_RDONLY = 1
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
 
 _PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
@@ -38,7 +47,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 # With these root could look behind what is hidden: read any inode, trace, load code into the kernel, raw I/O, mount,
 # boot, make device files, and what newer kernels have split off from mounting.
 _CAPS_TO_LOOK_BEHIND = (2, 16, 17, 19, 21, 22, 27, 38, 39, 40)
+_CAP_LINUX_IMMUTABLE = 9  # and with this one make files that the server cannot remove
 
+_USER_NAMESPACES = "/proc/sys/user/max_user_namespaces"
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,16 +66,20 @@ _libc_unshare = _call("unshare", ctypes.c_int)
 _libc_setns = _call("setns", ctypes.c_int, ctypes.c_int)
 _libc_mount = _call("mount", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 _libc_prctl = _call("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
+_libc_umount = _call("umount2", ctypes.c_char_p, ctypes.c_int)
 
 
 class Isolation(NamedTuple):
-    """Which namespaces a task gets. `user`: they are made inside a user namespace; `overlay`: overlayfs works too."""
+    """Which namespaces a task gets. `user`: they are made inside a user namespace; `overlay`: overlayfs works too;
+    `root`: so does a root folder of its own; `filter`: so does one of system calls."""
 
     user: bool = False
     pid: bool = False
     mount: bool = False
     ipc: bool = False
     overlay: bool = False
+    root: bool = False
+    filter: bool = False
 
     def __str__(self) -> str:
         names = [name for name, here in (("PID", self.pid), ("mount", self.mount), ("IPC", self.ipc)) if here]
@@ -72,22 +87,9 @@ class Isolation(NamedTuple):
             return "no namespaces"
         inside = " in a user namespace" if self.user else ""
         overlay = ", overlay working directories" if self.overlay else ""
-        return f"{', '.join(names)} namespaces{inside}{overlay}"
-
-
-def probe(scratch: str) -> Isolation:
-    """The most that this machine allows, found out by trying; `scratch` is a folder on the disk of the tasks."""
-    for wanted in (
-        Isolation(pid=True, mount=True, ipc=True),
-        Isolation(user=True, pid=True, mount=True, ipc=True),
-        Isolation(mount=True, ipc=True),
-        Isolation(user=True, mount=True, ipc=True),
-    ):
-        with_overlay = Isolation(wanted.user, wanted.pid, wanted.mount, wanted.ipc, overlay=True)
-        for candidate in (with_overlay, wanted):
-            if _works(candidate, scratch):
-                return candidate
-    return Isolation()
+        root = ", private root folders" if self.root else ""
+        calls = f", {'a' if self.filter else 'no'} filter of system calls" if self.mount else ""
+        return f"{', '.join(names)} namespaces{inside}{overlay}{root}{calls}"
 
 
 def enter(isolation: Isolation) -> None:
@@ -104,6 +106,13 @@ def enter(isolation: Isolation) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        _forbid_user_namespaces()
+
+
+def _forbid_user_namespaces() -> None:
+    """Let there be none below this one: in it a task could leave our mounts, and what they hide."""
+    with suppress(OSError):  # before Linux 4.9, or in a container with a read-only /proc/sys: the filter does it alone
+        _write(_USER_NAMESPACES, "0")
 
 
 def leave() -> None:
@@ -113,17 +122,6 @@ def leave() -> None:
         _check(_libc_setns(own, _CLONE_NEWPID), "setns")
     finally:
         os.close(own)
-
-
-def can_leave(isolation: Isolation) -> bool:
-    """Whether one process can fork into these namespaces again and again; out of a user namespace no way leads back."""
-
-    def twice() -> None:
-        for _ in range(2):
-            enter(isolation)
-            leave()
-
-    return not isolation.pid or (not isolation.user and _succeeds(twice))
 
 
 def enter_mounts() -> None:
@@ -165,16 +163,68 @@ def make_read_only(mounted: str) -> None:
     _mount(b"none", os.fsencode(mounted), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
 
 
+def make_all_read_only(mounted: str) -> None:
+    """The same for a mount and all that is mounted below it."""
+    wanted = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY)  # to set; then to clear, propagation and a user namespace
+    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(mounted), _AT_RECURSIVE, wanted, 32) == 0:
+        return
+    if ctypes.get_errno() != errno.ENOSYS:
+        _check(-1, "mount_setattr", os.fsencode(mounted))
+    make_each_read_only(mounted)
+
+
+def make_each_read_only(mounted: str) -> None:
+    """The same on a kernel that can only do it for one mount at a time."""
+    for path in mount_points(os.fsdecode(smallfiles.read("/proc/self/mountinfo"))):
+        if path == mounted or path.startswith(mounted + "/"):
+            make_read_only(path)
+
+
+def mount_points(mountinfo: str) -> list[str]:
+    """Every place of a mount in /proc/self/mountinfo, where some characters of a path are written as octal numbers."""
+    written = [line.split()[4] for line in mountinfo.splitlines()]
+    return [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path) for path in written]
+
+
+def bind(source: str, target: str) -> None:
+    """Show `source`, a folder with all that is mounted below it or a file, at `target` too."""
+    _mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND | _MS_REC, None)
+
+
 def pin(folder: str) -> None:
     """Let no one in this mount namespace move the folder away: the place of a mount cannot be renamed."""
-    _mount(os.fsencode(folder), os.fsencode(folder), None, _MS_BIND | _MS_REC, None)
+    bind(folder, folder)
+
+
+def mount_memory(folder: str, options: str) -> None:
+    """An empty folder in memory over `folder`."""
+    _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, options.encode())
+
+
+def make_memory_writable(folder: str) -> None:
+    """Undo that what `mount_memory` put there has become read-only."""
+    _mount(b"none", os.fsencode(folder), None, _MS_REMOUNT | _MS_BIND | _MS_NOSUID | _MS_NODEV, None)
+
+
+def leave_out(mounted: str) -> None:
+    """Let this mount be no part of what `bind` shows elsewhere."""
+    _mount(b"none", os.fsencode(mounted), None, _MS_UNBINDABLE, None)
+
+
+def change_root(mounted: str) -> None:
+    """Make what is mounted there the root folder of this process, for good: the old one is let go of."""
+    _mount(b"none", os.fsencode(mounted), None, _MS_PRIVATE, None)
+    os.chdir(mounted)
+    _check(_libc.pivot_root(b".", b"."), "pivot_root", os.fsencode(mounted))
+    _check(_libc_umount(b".", _MNT_DETACH), "umount", b"/")  # the old root lies over the new one
+    os.chdir("/")
 
 
 def hide(folder: str, kept: Sequence[str]) -> None:
     """Put an empty folder over `folder`, in which only what is `kept` of it can still be reached, where it was."""
     fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in kept]
     try:
-        _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m")
+        mount_memory(folder, "mode=755,size=1m")
         for path, fd in zip(kept, fds):
             os.makedirs(path, exist_ok=True)
             _mount(b"/proc/self/fd/%d" % fd, os.fsencode(path), None, _MS_BIND | _MS_REC, None)
@@ -186,8 +236,8 @@ def hide(folder: str, kept: Sequence[str]) -> None:
 
 
 def keep_hidden() -> None:
-    """Take from root, for good, what it could undo `hide` by."""
-    for capability in _CAPS_TO_LOOK_BEHIND:
+    """Take from root, for good, what it could undo `hide` by, or leave files by that stay for ever."""
+    for capability in (*_CAPS_TO_LOOK_BEHIND, _CAP_LINUX_IMMUTABLE):
         try:
             _prctl(_PR_CAPBSET_DROP, capability)
         except OSError:
@@ -211,46 +261,6 @@ def keep_write_access() -> None:
     sets[2] |= 1 << _CAP_DAC_OVERRIDE
     _check(_libc.capset(header, sets), "capset")
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE)
-
-
-def _works(isolation: Isolation, scratch: str) -> bool:
-    def outer() -> None:
-        os.setsid()
-        enter(isolation)
-        if not _succeeds(inner):
-            raise OSError("refused inside")
-
-    def inner() -> None:
-        enter_mounts()
-        if isolation.overlay:
-            folders = [os.path.join(scratch, name) for name in ("lower", "upper", "overlay", "work")]
-            mount_overlay(*folders, user=isolation.user)
-            with open(os.path.join(folders[3], "written"), "wb"):
-                pass
-            os.unlink(os.path.join(folders[3], "written"))
-        mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
-        hide(scratch, [os.path.join(scratch, "work")])
-        if isolation.pid:
-            mount_proc(guarded=not isolation.user)
-        os.stat("/proc/self/stat")
-
-    return _succeeds(outer)
-
-
-def _succeeds(act: Callable[[], None]) -> bool:
-    """Whether `act` goes through in a child of its own."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            signal.alarm(10)
-            act()
-            code = 0
-        except (OSError, AttributeError):
-            pass
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def _unshare(flags: int) -> None:

@@ -1,4 +1,4 @@
-"""The supervisor of one task: starts it once, passes a stop on, ends all of its processes, leaves the exit file.
+"""The supervisor of one task: starts it, passes a stop on, ends all of its processes, leaves the exit file.
 
 It is a child of no one who could die before it, and sits outside the groups that it limits, so the exit file appears
 whatever happens to the task or to the server; and only after nothing of the task runs any more. In a PID namespace it
@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import Callable, NamedTuple
 
 from paddlecloud.runtime import below, cgroups, namespaces, processes, smallfiles, taskfile, variables, wake
@@ -24,6 +25,8 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _TAIL_LINES = 20
 _TAIL_BYTES = 4096
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_LONGEST_PAUSE_SECONDS = 30.0
+_OUT_OF_MEMORY = "out of memory"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
 
@@ -31,10 +34,20 @@ class Outcome(NamedTuple):
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    final: bool = True  # another start would change nothing
 
     @property
     def succeeded(self) -> bool:
         return self.exit_code == 0
+
+    @property
+    def words(self) -> str:
+        if self.reason:
+            return self.reason
+        if self.signal is None:
+            return f"exit code {self.exit_code}"
+        known = self.signal in set(signal.Signals)
+        return f"killed by {signal.Signals(self.signal).name if known else f'signal {self.signal}'}"
 
 
 class Order(NamedTuple):
@@ -79,6 +92,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         started_at=started_at,
         ended_at=clock(),
         tail=tail,
+        restarts=folder.restarts,
     )
     _leave(folder, ended)
     os.close(lock)
@@ -121,6 +135,8 @@ class _Supervision:
         self._log = log
         self._lock = lock
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
+        self._restarts = 0
+        self._stopping = False
         self._gave_up = False  # it was killed because its grace time was over
 
     def run(self) -> Outcome:
@@ -128,6 +144,32 @@ class _Supervision:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
             below.make_folder(_results(self._task), path)
+        outcome = self._run_once()
+        while not outcome.final and self._restarts < self._task.restarts and not self._stopped_meanwhile():
+            self._restarts += 1
+            with suppress(OSError):  # on a full disk the count is late, which is better than no restart
+                self._folder.write_restarts(self._restarts)
+            self._log.restart(f"--- restart {self._restarts} of {self._task.restarts}: {outcome.words} ---")
+            wake.knock(self._task.wake)
+            outcome = self._run_once()
+        if outcome.final or self._stopping or not self._task.restarts:
+            return outcome
+        return outcome._replace(reason=f"{outcome.words}, after {self._restarts} of {self._task.restarts} restarts")
+
+    def _stopped_meanwhile(self) -> bool:
+        """Whether it is stopped before its next start, for which it waits the longer the more there were."""
+        pause = min(2.0 ** (self._restarts - 1), _LONGEST_PAUSE_SECONDS) if self._restarts else 0.0
+        deadline = time.monotonic() + pause
+        while not self._folder.stopped:
+            found = _next_signal(deadline)
+            if found is None:
+                return False
+            if found == signal.SIGTERM:
+                break
+        self._stopping = True
+        return True
+
+    def _run_once(self) -> Outcome:
         try:
             self._leaf.create(self._limits)
             command, reader = self._start()
@@ -149,6 +191,7 @@ class _Supervision:
             limits=self._limits,
             log=self._log.fd,
             words=writer,
+            again=self._restarts > 0,
         )
         command = os.fork()
         if command == 0:
@@ -165,6 +208,7 @@ class _Supervision:
         while status is None or (deadline is not None and processes.has_children()):
             found = _next_signal(deadline)
             if found == signal.SIGTERM and deadline is None:
+                self._stopping = True
                 deadline = time.monotonic() + self._task.grace_seconds
                 processes.send_below(signal.SIGTERM)
             elif found is None:
@@ -186,7 +230,8 @@ class _Supervision:
         outcome = _decode(status)
         if outcome.succeeded:
             return outcome
-        return Outcome(outcome.exit_code, outcome.signal, self._reason(outcome, out_of_memory))
+        reason = self._reason(outcome, out_of_memory)
+        return outcome._replace(reason=reason, final=self._stopping or reason.startswith(_OUT_OF_MEMORY))
 
     @property
     def _leaf_has_no_memory_limit(self) -> bool:
@@ -195,10 +240,10 @@ class _Supervision:
     def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
         limit = f"its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
         if out_of_memory:
-            return f"out of memory: used more than {limit}"
+            return f"{_OUT_OF_MEMORY}: used more than {limit}"
         if self._leaf_has_no_memory_limit and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
             # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
-            return f"out of memory: a process asked for more than {limit}"
+            return f"{_OUT_OF_MEMORY}: a process asked for more than {limit}"
         if self._gave_up:
             return f"killed: did not end within {self._task.grace_seconds:g} s of being asked to"
         if outcome.exit_code == 127:
@@ -215,6 +260,12 @@ class _Log:
         self.fd = below.open_to_append(_results(task), task.log_file)
         if task.attempt > 1:
             self._line(f"--- attempt {task.attempt} ---")
+        if task.note:
+            self.note(task.note)
+        self._start = os.fstat(self.fd).st_size
+
+    def restart(self, text: str) -> None:
+        self._line(text)
         self._start = os.fstat(self.fd).st_size
 
     def note(self, text: str) -> None:

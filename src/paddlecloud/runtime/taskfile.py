@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 2
+FORMAT = 3
 
 
 class TaskFileError(Exception):
@@ -52,6 +52,15 @@ class TaskFile(NamedTuple):
     hidden: list[str]  # folders of the server: in these, only what is this task's own can be reached
     wake: str  # the folder of the pipe to knock at
     boot: str  # of the machine: in another one, nothing of this task can run
+    restarts: int  # how often it is started again after it failed
+    entry: str  # the command of the trainers
+    trainer_devices: int  # GPUs of each trainer, or CPUs where it has none
+    datacenter: str
+    mounts: dict[str, str]  # where the task sees a folder of the PFS -> the folder on this machine
+    writable: list[str]  # those of `mounts` that it may change
+    cwd: str | None  # where the command starts; None: in `work`
+    pfs: str | None  # the root of the PFS as the task sees it
+    note: str  # what its log begins with, for who wonders; or ""
     format: int = FORMAT
 
 

@@ -16,6 +16,7 @@ TASK = "PADDLECLOUD_TASK"
 EVERY = "every task"
 PSERVER_JOBS = "every task of a job with pservers"
 DISTRIBUTED_JOBS = "every task of a distributed job"
+PFS_JOBS = "every task that sees the PFS"
 CPU_JOBS = "every task of a CPU job"
 
 
@@ -43,6 +44,14 @@ def _endpoint(task: TaskFile) -> str | None:
 
 def _is_local(task: TaskFile) -> str:
     return _flag(task.trainer_count == 1 and task.pserver_count == 0)
+
+
+def _namespace(task: TaskFile) -> str:
+    return "".join("-" if letter in "@._" else letter for letter in task.user)
+
+
+def _pserver_addresses(task: TaskFile) -> str | None:
+    return ",".join(endpoint.rpartition(":")[0] for endpoint in task.pservers) or None
 
 
 def _always(value: str) -> Callable[[TaskFile], "str | None"]:
@@ -112,11 +121,69 @@ VARIABLES: tuple[Variable, ...] = (
         "where commands are found; `python` and `python3` are the configured interpreter",
         lambda task: ":".join(task.search_path),
     ),
-    Variable("PWD", EVERY, "the working directory: a private copy of the job's files", lambda task: task.work),
+    Variable(
+        "PWD",
+        EVERY,
+        "the working directory: the job's folder of the PFS, or a private copy of the job's files",
+        lambda task: task.cwd or task.work,
+    ),
     Variable("USER", EVERY, "account that the task runs as", lambda task: task.account),
     Variable("LOGNAME", EVERY, "the same as USER", lambda task: task.account),
     Variable("SHELL", EVERY, "/bin/sh", _always("/bin/sh")),
     Variable("LANG", EVERY, "C.UTF-8", _always("C.UTF-8")),
+    Variable(
+        "PADDLECLOUD_PFS",
+        PFS_JOBS,
+        "root of the PFS: /pfs, or another folder where the machine cannot show it there",
+        lambda task: task.pfs,
+    ),
+    Variable("PADDLE_JOB_NAME", EVERY, "name of the job", lambda task: task.job_name),
+    Variable("TRAINERS", EVERY, "number of trainers", lambda task: str(task.trainer_count)),
+    Variable("PSERVERS", EVERY, "number of pservers", lambda task: str(task.pserver_count)),
+    Variable("ENTRY", EVERY, "command of the trainers", lambda task: task.entry),
+    Variable("TRAINER_PACKAGE", EVERY, "the same as PWD", lambda task: task.cwd or task.work),
+    Variable(
+        "PADDLE_INIT_PORT",
+        EVERY,
+        "7164: free for each task at its own POD_IP, and what pservers of PaddlePaddle Cloud listen on",
+        _always("7164"),
+    ),
+    Variable("PADDLE_INIT_PORTS_NUM", EVERY, "1", _always("1")),
+    Variable("PADDLE_INIT_PORTS_NUM_FOR_SPARSE", EVERY, "1", _always("1")),
+    Variable(
+        "PADDLE_INIT_TRAINER_COUNT",
+        EVERY,
+        "GPUs of each trainer, or its CPUs where it has none; at least 1",
+        lambda task: str(task.trainer_devices),
+    ),
+    Variable(
+        "PADDLE_INIT_NUM_GRADIENT_SERVERS",
+        EVERY,
+        "number of trainers, as in the file /trainer_count",
+        lambda task: str(task.trainer_count),
+    ),
+    Variable("PADDLE_INIT_NUM_PASSES", EVERY, "1, unless the job sets it", _always("1")),
+    Variable("PADDLE_INIT_USE_GPU", EVERY, "1 for a GPU job, 0 for a CPU job", lambda task: _flag(task.uses_gpus)),
+    Variable(
+        "PADDLE_INIT_PSERVERS",
+        PSERVER_JOBS,
+        "address of every pserver, joined by commas, without ports",
+        _pserver_addresses,
+    ),
+    Variable(
+        "PADDLE_INIT_TRAINER_ID",
+        EVERY,
+        "the same as PADDLE_TRAINER_ID, as in the file /trainer_id",
+        lambda task: str(task.rank),
+    ),
+    Variable(
+        "PADDLE_CLOUD_CURRENT_DATACENTER",
+        "every task of a job in a datacenter",
+        "name of the datacenter: the files are below /pfs/<name>/",
+        lambda task: task.datacenter or None,
+    ),
+    Variable("PADDLE_CLOUD_USERNAME", EVERY, "name of the job's user", lambda task: task.user),
+    Variable("NAMESPACE", EVERY, "the same with - for each of @ . _", _namespace),
     Variable(HANDLE, EVERY, "name of this attempt of the job; cannot be overridden", lambda task: task.handle),
     Variable(TASK, EVERY, "name of this task, such as trainer-0; cannot be overridden", lambda task: task.task),
 )

@@ -17,19 +17,29 @@ _SMALL_BYTES = 1 << 20
 _COPY_BYTES = 256 << 20  # of small files in all; what comes after is linked
 
 
-def lay_out(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
-    """Fill the working directory, and put the tree at LOCAL_MOUNT_PATH; called inside the task's namespaces."""
-    if task.tree is not None and not (isolation.overlay and _overlaid(task.tree, folder, isolation)):
+def fill(task: TaskFile, folder: TaskFolder, isolation: Isolation, *, again: bool) -> None:
+    """Fill the working directory; called inside the task's namespaces. `again`: it stays as the task has left it."""
+    if task.tree is None:
+        return
+    if again and os.path.isdir(folder.upper):
+        _overlay(task.tree, folder, isolation)
+    elif not again and not (isolation.overlay and _overlaid(task.tree, folder, isolation)):
         _Copy().tree(task.tree, folder.work)
-    if isolation.mount:
-        if task.mount != task.tree:
-            namespaces.mount_read_only(task.tree or task.mount, task.mount)
-        _hide(task, folder)
 
 
-def _hide(task: TaskFile, folder: TaskFolder) -> None:
+def guard(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
+    """Put the tree at LOCAL_MOUNT_PATH, and hide what is not the task's; called in its mount namespace."""
+    if task.mount != task.tree:
+        namespaces.mount_read_only(task.tree or task.mount, task.mount)
+    shown = {} if isolation.root else task.mounts  # else they are seen where they are
+    _hide(task, [folder.own, os.path.dirname(task.output), *task.search_path, *shown.values()])
+    for target, source in shown.items():
+        if target not in task.writable:
+            namespaces.mount_read_only(source, source)
+
+
+def _hide(task: TaskFile, own: list[str]) -> None:
     """Keep the server's records, keys and other users' files from the task, which runs as the server's own account."""
-    own = [folder.own, os.path.dirname(task.output), *task.search_path]
     hidden = [path for path in task.hidden if os.path.exists(path)]
     for above in _movable(hidden):
         namespaces.pin(above)
@@ -59,13 +69,19 @@ def _above(path: str) -> list[str]:
 
 
 def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
+    os.mkdir(folder.upper, 0o755)
+    os.mkdir(folder.overlay_work, 0o755)
     try:
-        os.mkdir(folder.upper, 0o755)
-        os.mkdir(folder.overlay_work, 0o755)
-        namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=isolation.user)
+        _overlay(tree, folder, isolation)
     except OSError:
-        return False  # the tree's file system cannot lie below an overlay, as some network ones
+        # The tree's file system cannot lie below an overlay, as some network ones. Without the folder there is none.
+        os.rmdir(folder.upper)
+        return False
     return True
+
+
+def _overlay(tree: str, folder: TaskFolder, isolation: Isolation) -> None:
+    namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=isolation.user)
 
 
 class _Copy:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from paddlecloud.backends.base import Launch, TaskLaunch
+from paddlecloud.backends.base import Launch, Mount, TaskLaunch
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement
 
 
-def launch(job: Job, placement: Placement, *, tree: Path | None, results: Path) -> Launch:
-    commands = {role.name: role.command for role in job.spec.roles}
+def launch(
+    job: Job,
+    placement: Placement,
+    *,
+    tree: Path | None,
+    results: Path,
+    mounts: Sequence[Mount] = (),
+    cwd: str | None = None,
+    pfs: Path | None = None,
+) -> Launch:
+    roles = {role.name: role for role in job.spec.roles}
     return Launch(
         handle=job.handle,
         job=job.id,
@@ -18,7 +28,13 @@ def launch(job: Job, placement: Placement, *, tree: Path | None, results: Path) 
         attempt=job.attempt,
         placement=placement,
         tasks=tuple(
-            TaskLaunch(name=task.name, role=task.role, index=task.index, command=commands[task.role])
+            TaskLaunch(
+                name=task.name,
+                role=task.role,
+                index=task.index,
+                command=roles[task.role].command,
+                restarts=roles[task.role].restarts,
+            )
             for task in placement.tasks
         ),
         env=job.spec.env,
@@ -26,6 +42,12 @@ def launch(job: Job, placement: Placement, *, tree: Path | None, results: Path) 
         distribute=distribution(job.spec),
         tree=tree,
         results=results,
+        datacenter=job.spec.datacenter,
+        image=job.spec.image,
+        registry=job.spec.registry,
+        mounts=tuple(mounts),
+        cwd=cwd,
+        pfs=pfs,
     )
 
 

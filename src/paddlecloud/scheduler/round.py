@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from paddlecloud.backends.base import Backend, BusyError, RefusedError
+from paddlecloud.backends.base import Backend, BusyError, Launch, Mount, RefusedError
 from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
-from paddlecloud.model.job import Job, Resources
+from paddlecloud.model.job import Job, Placement, Resources
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import Report
 from paddlecloud.scheduler.launch import launch
-from paddlecloud.scheduler.plan import Plan, Snapshot, plan
+from paddlecloud.scheduler.plan import Snapshot, plan
 from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.store.jobs import Jobs
 
@@ -38,12 +38,15 @@ class Limits:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Folders:
-    """Where a job's bytes are: its uploaded tree, and the folder its results are kept in."""
+    """Where a job's bytes are: its uploaded tree, the folder its results are kept in, and what it finds below /pfs."""
 
     tree: Callable[[str, str], Path]  # user, tree id
-    results: Callable[[str], Path]  # job id
+    results: Callable[[Job], Path]
+    mounts: Callable[[Job], Sequence[Mount]] = lambda _: ()
+    brought: Callable[[Job], Path | None] = lambda _: None  # the files of a job that come from its user's bucket
+    pfs: Path | None = None  # where the PFS is for a task without mounts of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,10 @@ class Round:
         default: Sequence[str],
         folders: Folders,
         limits: Limits,
+        ready: Callable[[Job], str] = lambda _: "",  # why a waiting job cannot be placed yet
     ) -> None:
         self._jobs = jobs
+        self._ready = ready
         self._quotas = quotas
         self._clusters = clusters
         self._default = default
@@ -100,7 +105,9 @@ class Round:
     def snapshot(self, now: datetime) -> Snapshot:
         """The records and capacities that a plan is made from, now."""
         capacities = {name: capacity for name in self._clusters for capacity in self._capacity(name)}
-        return self._snapshot(now, self._jobs.live(), capacities)
+        live = self._jobs.live()
+        unready = self._unready(live)
+        return self._snapshot(now, [job for job in live if job.id not in unready], capacities)
 
     def _look(self, now: datetime) -> _Look:
         capacities: dict[str, Resources | None] = {}
@@ -143,16 +150,24 @@ class Round:
     def _place(self, look: _Look) -> bool:
         self._paused = {job: until for job, until in self._paused.items() if until > look.now}
         live = [job for job in look.live.values() if job.id not in self._paused]
-        decided = plan(self._snapshot(look.now, live, look.capacities))
+        unready = self._unready(live)
+        placeable = [job for job in live if job.id not in unready]
+        decided = plan(self._snapshot(look.now, placeable, look.capacities))
+        reasons = {**unready, **decided.reasons}
         moves = [
             (job, Move(to=JobState.SCHEDULE, at=look.now, why=f"placed on {placement.cluster}", placement=placement))
             for job, placement in decided.placements
         ]
-        moves += _to_queue(live, decided, look.now)
-        self._jobs.say_why(_changed_reasons(look.live, decided))
+        moves += _to_queue(live, reasons, look.now)
+        self._jobs.say_why(_changed_reasons(look.live, reasons))
         moved = self._jobs.move_all(moves)
         look.moved(moved)
         return bool(moved)
+
+    def _unready(self, live: Iterable[Job]) -> dict[str, str]:
+        """Why jobs cannot be placed whatever room there is, by id. They hold nobody up."""
+        own = (job for job in live if job.spec.storage_key and job.state.waiting)
+        return {job.id: why for job in own if (why := self._ready(job))}
 
     def _act(self, look: _Look) -> bool:
         self._jobs.confirm()
@@ -171,9 +186,9 @@ class Round:
         if job.state is not JobState.SCHEDULE or job.placement is None:
             return None
         try:
-            tree = self._folders.tree(job.user, job.spec.tree) if job.spec.tree else None
+            tree = self._tree(job)
             backend = self._clusters[job.placement.cluster]
-            backend.start(launch(job, job.placement, tree=tree, results=self._folders.results(job.id)))
+            backend.start(self._launch(job, job.placement, tree))
         except UnreachableError as error:
             log.warning("%s waits to be started: %s", job.handle, error)
         except BusyError as error:
@@ -184,6 +199,22 @@ class Round:
             log.error("%s %s", job.handle, why)
             return Move(to=JobState.FAILED, at=look.now, why=why, error=why)
         return None
+
+    def _tree(self, job: Job) -> Path | None:
+        if job.spec.storage_key:
+            return self._folders.brought(job)
+        return self._folders.tree(job.user, job.spec.tree) if job.spec.tree else None
+
+    def _launch(self, job: Job, placement: Placement, tree: Path | None) -> Launch:
+        return launch(
+            job,
+            placement,
+            tree=tree,
+            results=self._folders.results(job),
+            mounts=self._folders.mounts(job),
+            cwd=job.spec.package or None,
+            pfs=self._folders.pfs,
+        )
 
     def _stop(self, cluster: str, handle: str) -> None:
         try:
@@ -230,18 +261,18 @@ class Round:
             return []
 
 
-def _to_queue(live: Iterable[Job], decided: Plan, now: datetime) -> list[tuple[Job, Move]]:
+def _to_queue(live: Iterable[Job], reasons: Mapping[str, str], now: datetime) -> list[tuple[Job, Move]]:
     return [
-        (job, Move(to=JobState.QUEUE, at=now, why=decided.reasons[job.id]))
+        (job, Move(to=JobState.QUEUE, at=now, why=reasons[job.id]))
         for job in live
-        if job.state is JobState.SUBMIT and job.id in decided.reasons
+        if job.state is JobState.SUBMIT and job.id in reasons
     ]
 
 
-def _changed_reasons(live: Mapping[str, Job], decided: Plan) -> dict[str, str]:
+def _changed_reasons(live: Mapping[str, Job], reasons: Mapping[str, str]) -> dict[str, str]:
     """Reasons that differ from what the records say. They change with all that starts and ends, so only the front of a
     long queue is kept up to date; those behind have theirs from when they came."""
-    front = itertools.islice(decided.reasons.items(), _REASONS_KEPT_FRESH)
+    front = itertools.islice(reasons.items(), _REASONS_KEPT_FRESH)
     return {job: why for job, why in front if live[job].state is JobState.QUEUE and live[job].queue_reason != why}
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.backends.base import RefusedError
+from paddlecloud.backends.base import Mount, RefusedError
 from paddlecloud.backends.orders import Here, render
 from tests.launches import make_launch
 
 HERE = Here(
     folder=Path("/root/job-1-1"),
     mounts=True,
+    root=True,
     account="me",
     search_path=["/bin"],
     grace_seconds=3,
@@ -55,6 +56,45 @@ def test_results_are_laid_out_as_seed_000_shows() -> None:
 def test_without_mounts_the_tree_itself_is_the_mount_path(mounts: bool, tree: Path | None, expected: str) -> None:
     [task] = render(make_launch(Path("/results"), "a", tree=tree), replace(HERE, mounts=mounts)).values()
     assert task.mount == expected
+
+
+PFS = [
+    Mount(source=Path("/data/pfs/a/home/u"), target="/pfs/a/home/u", writable=True),
+    Mount(source=Path("/results/u"), target="/pfs/a/home/u/output", writable=False),
+]
+
+
+@pytest.mark.parametrize(
+    ("root", "cwd", "expected"),
+    [
+        (True, None, (None, "/pfs")),
+        (True, "/pfs/a/home/u", ("/pfs/a/home/u", "/pfs")),
+        (False, None, (None, "/data/pfs")),
+        (False, "/pfs/a/home/u", ("/data/pfs/a/home/u", "/data/pfs")),
+        (False, "/pfs/a/home/u/jobs/x", ("/data/pfs/a/home/u/jobs/x", "/data/pfs")),
+        (False, "/pfs/a/home/u/output/x", ("/results/u/x", "/data/pfs")),
+    ],
+)
+def test_without_a_root_of_its_own_a_task_is_told_where_its_folders_are(
+    root: bool, cwd: str | None, expected: tuple[str | None, str]
+) -> None:
+    launch = make_launch(Path("/results"), "a", mounts=PFS, cwd=cwd, pfs=Path("/data/pfs"))
+    [task] = render(launch, replace(HERE, root=root)).values()
+    assert (task.cwd, task.pfs) == expected
+    assert task.mounts == {"/pfs/a/home/u": "/data/pfs/a/home/u", "/pfs/a/home/u/output": "/results/u"}
+    assert task.writable == ["/pfs/a/home/u"]
+
+
+@pytest.mark.parametrize("cwd", ["/pfs/a/home/us", "/pfs/a/home", "/"])
+def test_a_folder_to_start_in_that_no_task_sees_is_refused(cwd: str) -> None:
+    with pytest.raises(RefusedError, match="in none of the folders"):
+        render(make_launch(Path("/results"), "a", mounts=PFS, cwd=cwd), HERE)
+
+
+def test_every_task_is_told_what_the_trainers_run_and_have() -> None:
+    launch = make_launch(Path("/results"), "train", pservers=["serve"], cpus=2.5)
+    told = {name: (task.command, task.entry, task.trainer_devices) for name, task in render(launch, HERE).items()}
+    assert told == {"trainer-0": ("train", "train", 2), "pserver-0": ("serve", "train", 2)}
 
 
 def test_a_launch_that_contradicts_its_placement_is_refused() -> None:

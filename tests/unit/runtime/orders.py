@@ -42,6 +42,15 @@ ALONE = TaskFile(
     hidden=[],
     wake="/x",
     boot="a boot",
+    restarts=0,
+    entry="true",
+    trainer_devices=1,
+    datacenter="",
+    mounts={},
+    writable=[],
+    cwd=None,
+    note="",
+    pfs=None,
 )
 
 

@@ -25,7 +25,7 @@ def test_a_task_file_comes_back_as_it_was_written() -> None:
         ({"gpus": ["0"]}, "'gpus' must be list"),
         ({"command": None}, "'command' must be str, not None"),
         ({"surprise": 1}, "'surprise' is not a known field"),
-        ({"format": 1}, "has format 1; this runtime reads format 2"),
+        ({"format": 1}, "has format 1; this runtime reads format 3"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], words: str) -> None:

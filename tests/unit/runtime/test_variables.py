@@ -24,6 +24,27 @@ SEED_002 = {
     "JOB_ID",
     "PADDLE_PORT",
 }
+SEED_001 = {
+    "PADDLE_JOB_NAME": "name",
+    "TRAINERS": "2",
+    "PSERVERS": "2",
+    "ENTRY": "python train.py",
+    "TRAINER_PACKAGE": "/pfs/dc1/home/u/job",
+    "PWD": "/pfs/dc1/home/u/job",
+    "PADDLE_INIT_PORT": "7164",
+    "PADDLE_INIT_PORTS_NUM": "1",
+    "PADDLE_INIT_PORTS_NUM_FOR_SPARSE": "1",
+    "PADDLE_INIT_TRAINER_COUNT": "4",
+    "PADDLE_INIT_NUM_GRADIENT_SERVERS": "2",
+    "PADDLE_INIT_NUM_PASSES": "1",
+    "PADDLE_INIT_USE_GPU": "0",
+    "PADDLE_INIT_PSERVERS": "127.0.0.4,127.0.0.5",
+    "PADDLE_INIT_TRAINER_ID": "1",
+    "PADDLE_CLOUD_CURRENT_DATACENTER": "dc1",
+    "PADDLE_CLOUD_USERNAME": "some_one@example.com",
+    "NAMESPACE": "some-one-example-com",
+    "PADDLECLOUD_PFS": "/pfs",
+}
 TRAINERS = ["127.0.0.2:20000", "127.0.0.3:20001"]
 PSERVERS = ["127.0.0.4:20002", "127.0.0.5:20003"]
 
@@ -79,6 +100,23 @@ def test_a_pserver_finds_itself_in_the_list_of_pservers() -> None:
     assert found["PADDLE_IS_LOCAL"] == "0"
 
 
+@pytest.mark.parametrize("role", ["trainer", "pserver"])
+def test_every_task_finds_what_paddlepaddle_cloud_set(role: str) -> None:
+    task = alone(
+        role=role, rank=1, trainers=TRAINERS, pservers=PSERVERS, trainer_count=2, pserver_count=2,
+        user="some_one@example.com", entry="python train.py", trainer_devices=4, datacenter="dc1",
+        cwd="/pfs/dc1/home/u/job", pfs="/pfs",
+    )  # fmt: skip
+    found = environment(task)
+    assert {name: found.get(name) for name in SEED_001} == SEED_001
+
+
+def test_without_a_datacenter_its_variables_are_not_set() -> None:
+    found = environment(alone())
+    assert not {"PADDLE_CLOUD_CURRENT_DATACENTER", "PADDLECLOUD_PFS", "PADDLE_INIT_PSERVERS", "TOPOLOGY"} & set(found)
+    assert found["TRAINER_PACKAGE"] == found["PWD"] == "/x/work"
+
+
 def test_one_trainer_with_a_pserver_is_distributed() -> None:
     assert environment(alone(pserver_count=1, pservers=PSERVERS[:1]))["PADDLE_IS_LOCAL"] == "0"
 
@@ -94,7 +132,12 @@ def test_a_cpu_task_gets_gloo_and_no_gpu() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kept"),
-    [("OMP_NUM_THREADS", "mine"), ("PADDLECLOUD_HANDLE", "job-1-1"), ("PADDLECLOUD_TASK", "trainer-0")],
+    [
+        ("OMP_NUM_THREADS", "mine"),
+        ("PADDLE_INIT_NUM_PASSES", "mine"),
+        ("PADDLECLOUD_HANDLE", "job-1-1"),
+        ("PADDLECLOUD_TASK", "trainer-0"),
+    ],
 )
 def test_the_users_variables_win_over_all_but_the_marks(name: str, kept: str) -> None:
     assert environment(alone(env={name: "mine"}))[name] == kept

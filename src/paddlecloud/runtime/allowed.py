@@ -1,0 +1,81 @@
+"""What this machine allows of namespaces and mounts, found out by trying in children that end at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import product
+from typing import Callable
+
+from paddlecloud.runtime import namespaces, root, seccomp
+from paddlecloud.runtime.namespaces import Isolation
+
+
+def probe(scratch: str) -> Isolation:
+    """The most that this machine allows, found out by trying; `scratch` is a folder on the disk of the tasks."""
+    for wanted in (
+        Isolation(pid=True, mount=True, ipc=True),
+        Isolation(user=True, pid=True, mount=True, ipc=True),
+        Isolation(mount=True, ipc=True),
+        Isolation(user=True, mount=True, ipc=True),
+    ):
+        for overlay, own_root, calls in product((True, False), repeat=3):
+            candidate = wanted._replace(overlay=overlay, root=own_root, filter=calls)
+            if _works(candidate, scratch):
+                return candidate
+    return Isolation()
+
+
+def can_leave(isolation: Isolation) -> bool:
+    """Whether one process can fork into these namespaces again and again; out of a user namespace no way leads back."""
+
+    def twice() -> None:
+        for _ in range(2):
+            namespaces.enter(isolation)
+            namespaces.leave()
+
+    return not isolation.pid or (not isolation.user and _succeeds(twice))
+
+
+def _works(isolation: Isolation, scratch: str) -> bool:
+    def outer() -> None:
+        os.setsid()
+        namespaces.enter(isolation)
+        if not _succeeds(inner):
+            raise OSError("refused inside")
+
+    def inner() -> None:
+        namespaces.enter_mounts()
+        if isolation.overlay:
+            folders = [os.path.join(scratch, name) for name in ("lower", "upper", "overlay", "work")]
+            namespaces.mount_overlay(*folders, user=isolation.user)
+            with open(os.path.join(folders[3], "written"), "wb"):
+                pass
+            os.unlink(os.path.join(folders[3], "written"))
+        namespaces.mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
+        namespaces.hide(scratch, [os.path.join(scratch, "work")])
+        if isolation.pid:
+            namespaces.mount_proc(guarded=not isolation.user)
+        if isolation.root:
+            root.enter(os.path.join(scratch, "work"), [scratch], {}, [])
+        if isolation.filter:
+            seccomp.restrict()
+        os.stat("/proc/self/stat")
+
+    return _succeeds(outer)
+
+
+def _succeeds(act: Callable[[], None]) -> bool:
+    """Whether `act` goes through in a child of its own."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(10)
+            act()
+            code = 0
+        except (OSError, AttributeError):
+            pass
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
