@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from sqlalchemy import select, text
 
+from paddlecloud.model.bos import StorageKeyRequest
+from paddlecloud.model.registry import RegistryRequest
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskState
 from paddlecloud.model.user import ALL_CLUSTERS, Quota, Role, Scope
@@ -15,8 +18,12 @@ from paddlecloud.server import config, upkeep
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.settings import Settings
 from paddlecloud.store import schema
+from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.db import reading
 from paddlecloud.store.jobs import Idempotency, Jobs
+from paddlecloud.store.pfs_use import PfsUse
+from paddlecloud.store.publications import Publications
+from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.records import NOW, WAY_TO, a_job, a_report, a_task, brought_to
@@ -40,16 +47,25 @@ def fill(settings: Settings) -> tuple[str, str]:
         users = Users(database, Cipher(DataFolder(settings.server.data).key))
         users.add("张三@163.com", Role.ADMIN, "right horse", NOW)
         users.add("ann", Role.USER, None, NOW + timedelta(microseconds=1))
-        users.change("ann", quotas={ALL_CLUSTERS: Quota(running_jobs=2, minutes_a_day=100), "cce": Quota(instances=1)})
+        users.change("ann", quotas={ALL_CLUSTERS: Quota(running_jobs=2, space_bytes=2**40), "cce": Quota(instances=1)})
         key, sk = users.add_key("ann", NOW)
         users.add_token("ann", "laptop", Scope.READ, NOW + timedelta(hours=1), NOW)
+        secret = RegistryRequest(name="lab", server="hub.lab:5000", username="ann", password="a password")
+        Registries(database, Cipher(DataFolder(settings.server.data).key)).add("ann", secret, NOW)
+        buckets = Buckets(database, Cipher(DataFolder(settings.server.data).key))
+        bucket = StorageKeyRequest(url="lab.bj.bcebos.com/数据", key_id="ak", secret="sk")
+        stored = buckets.add_key("ann", "key-1", bucket, NOW)
+        Publications(database).publish("ann", "/pfs/local/home/ann/模型", NOW)
+        PfsUse(database).put("ann", "local", size_bytes=2**40, files=3, at=NOW)
         jobs = Jobs(database)
         for state in WAY_TO:
-            brought_to(jobs, state)
+            last = brought_to(jobs, state)
+        jobs.hide(last.id)
         held = brought_to(jobs, JobState.RUNNING, user="张三@163.com")
         task = a_task(state=TaskState.FAILED, exit_code=1, ended_at=NOW, tail="0.1 € \0 \n\\x '\"")
         jobs.record_tasks({held.handle: a_report(task, a_task("trainer-1"))})
-        jobs.add(a_job(), group="group", idempotency=Idempotency(key="k", body_hash="h"))
+        own = replace(a_job("ann").spec, public_bos=False, bos_url=stored.url, storage_key=stored.id)
+        jobs.add(replace(a_job("ann"), spec=own), group="group", idempotency=Idempotency(key="k", body_hash="h"))
         with database.write() as connection:
             row = {"at": NOW, "user": "ann", "address": "127.0.0.1", "action": "x", "target": "", "detail": "ü"}
             for _ in range(3):

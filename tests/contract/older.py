@@ -1,4 +1,4 @@
-"""Databases as older programs left them: two users, an access key and a job that was just submitted."""
+"""Databases as older programs left them: two users, an access key and a job, just submitted or in a state."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection, column, insert, table
 
+from paddlecloud.model.state import JobState
 from paddlecloud.store import migrations
 from paddlecloud.store.db import Database, kind_of
 from paddlecloud.store.secrets import Cipher
@@ -17,16 +18,15 @@ JOB = a_job("ann", tree="t" * 64)
 AK, SK = "ak-of-ann", "sk-of-ann"
 
 
-def older(url: str, revision: str, key_file: Path) -> None:
+def older(url: str, revision: str, key_file: Path, state: JobState = JOB.state) -> None:
     kind = kind_of(url)
     kind.create()
-    state = JOB.state.value
     quota = {"quota_running_jobs": 2} if revision < "0003" else {}
     row = {
         "id": JOB.id,
         "user": "ann",
         "name": JOB.spec.name,
-        "state": state,
+        "state": state.value,
         "version": 0,
         "attempt": 0,
         "cluster": "default",
@@ -44,7 +44,7 @@ def older(url: str, revision: str, key_file: Path) -> None:
         _put(connection, "users", name="bob", role="user", created_at=NOW)
         _put(connection, "access_keys", ak=AK, user="ann", created_at=NOW, sk_encrypted=sealed)
         _put(connection, "jobs", **row)
-        _put(connection, "history", job=JOB.id, user="ann", attempt=0, at=NOW, to_state=state, why="submitted")
+        _put(connection, "history", job=JOB.id, user="ann", attempt=0, at=NOW, to_state=state.value, why="submitted")
         _put(connection, "idempotency", user="ann", key="k", body_hash="h", job=JOB.id, created_at=NOW)
 
 

@@ -57,6 +57,11 @@ def a_job(user: str = "ann", **of_spec: Any) -> Job:
     return Job(id=paths.job_id(secrets.token_bytes(16)), user=user, spec=spec, created_at=NOW)
 
 
+def the_job(job_id: str, user: str = "ann") -> Job:
+    """A job of this id."""
+    return replace(a_job(user), id=job_id)
+
+
 def added(jobs: Jobs, user: str = "ann", **of_spec: Any) -> Job:
     return jobs.add(a_job(user, **of_spec), group="group")
 

@@ -33,6 +33,7 @@ def test_records_of_an_older_program_are_kept_and_saved_before_they_are_migrated
         with closing(Database.open(new_database_url, before_migration=save)) as opened:
             jobs, users = Jobs(opened), Users(opened, Cipher(tmp_path / "key"))
             assert jobs.live() == [JOB]
+            assert list(jobs.list().items) == [JOB]
             assert [line.why for line in jobs.history(JOB.id)] == ["submitted"]
             assert jobs.submitted("ann", Idempotency(key="k", body_hash="h")) == JOB
             assert [user.name for user in users.list()] == ["ann", "bob"]

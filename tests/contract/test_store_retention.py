@@ -118,13 +118,13 @@ def test_what_leaves_is_told_of_before_it_is_gone(jobs: Jobs, remains: Remains) 
     told = [Removed(kind=Kept.RESULTS, at=NOW, by="retention.results = 1 s")]
     assert remains.removed(job.id) == told
     assert remains.removed(other.id) == []
-    assert remains.leaving(Kept.RESULTS) == [job.id]
-    assert remains.leaving(Kept.LOGS) == []
+    assert remains.leaving(Kept.RESULTS) == {job.id: "ann"}
+    assert remains.leaving(Kept.LOGS) == {}
     assert [item.name for item in remains.kept(Kept.RESULTS)] == [other.id]
     assert len(list(remains.kept(Kept.LOGS))) == 2
 
     remains.gone(Kept.RESULTS, [job.id])
-    assert remains.leaving(Kept.RESULTS) == []
+    assert remains.leaving(Kept.RESULTS) == {}
     assert remains.removed(job.id) == told
     assert remains.total_bytes(Kept.RESULTS) == 1000
 
@@ -238,8 +238,8 @@ def test_of_a_tree_it_is_known_when_its_last_jobs_were_submitted_and_ended(jobs:
 def test_a_folder_is_of_a_job_or_of_none(jobs: Jobs, remains: Remains) -> None:
     live, done = brought_to(jobs, S.RUNNING), measured(jobs, remains, "bob")
     assert remains.owned([live.id, done.id, "job-nobody", ".x"]) == {
-        live.id: Owned(user="ann", started_at=live.started_at, measured=False),
-        done.id: Owned(user="bob", started_at=done.started_at, measured=True),
+        live.id: Owned(user="ann", started_at=live.started_at, measured=False, busy=True),
+        done.id: Owned(user="bob", started_at=done.started_at, measured=True, busy=False),
     }
 
 

@@ -35,7 +35,7 @@ def test_a_user_comes_back_as_added(users: Users) -> None:
     assert users.list() == [other, added]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "..", "a\0b", "-x", "x" * 61])
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "..", "a\0b", "-x", "x" * 61, "job-" + "0" * 32])
 def test_a_name_that_could_not_be_a_folder_is_refused(users: Users, name: str) -> None:
     with pytest.raises(InvalidError) as refused:
         users.add(name, Role.USER, None, NOW)
@@ -67,7 +67,10 @@ def test_nothing_can_be_done_to_a_user_who_does_not_exist(users: Users) -> None:
 
 def test_quotas_are_set_as_a_whole_for_one_cluster_or_for_all_together(users: Users, ann: str) -> None:
     users.add("bob", Role.USER, None, NOW)
-    overall, on_cce = Quota(running_jobs=2, wall_time_seconds=0), Quota(waiting_jobs=7, minutes_a_day=100)
+    overall, on_cce = (
+        Quota(running_jobs=2, wall_time_seconds=0, space_bytes=2**62),
+        Quota(waiting_jobs=7, minutes_a_day=100),
+    )
     changed = users.change(ann, quotas={ALL_CLUSTERS: overall, "cce": on_cce})
     assert (changed.quota, changed.quotas) == (overall, {"cce": on_cce})
     assert users.account(ann) == changed
@@ -93,6 +96,32 @@ def test_a_quota_that_is_no_limit_is_refused(users: Users, ann: str, limit: int)
         users.change(ann, quotas={"cce": Quota(), "bcc": Quota(instances=limit)})
     assert refused.value.field == "instances"
     assert users.quotas([ann]) == {}
+
+
+@pytest.mark.parametrize(("cluster", "limit"), [(ALL_CLUSTERS, -1), (ALL_CLUSTERS, 2**63), ("cce", 2**30)])
+def test_space_is_limited_on_all_clusters_together(users: Users, ann: str, cluster: str, limit: int) -> None:
+    with pytest.raises(InvalidError) as refused:
+        users.change(ann, quotas={cluster: Quota(space_bytes=limit)})
+    assert refused.value.field == "space_bytes"
+    assert users.quotas([ann]) == {}
+
+
+def test_an_epoch_ends_when_it_is_ended_and_with_the_password(users: Users, ann: str) -> None:
+    users.add("bob", Role.USER, None, NOW)
+    assert users.epoch(ann) == 0
+    users.end_epoch(ann)
+    assert users.epoch(ann) == 1
+    users.change(ann, password="another horse")
+    assert users.epoch(ann) == 2
+    users.change(ann, disabled=True)
+    assert (users.epoch(ann), users.epoch("bob")) == (2, 0)
+    assert users.epochs() == {ann: 2, "bob": 0}
+    assert users.in_epoch("bob") == (users.get("bob"), 0)
+    with pytest.raises(UnauthenticatedError, match="disabled"):
+        users.in_epoch(ann)
+    for act in (users.epoch, users.end_epoch, users.in_epoch):
+        with pytest.raises(NotFoundError, match="no user 'eve'"):
+            act("eve")
 
 
 def test_a_password_identifies_its_user_alone(users: Users, ann: str) -> None:

@@ -22,6 +22,7 @@ from paddlecloud.server.settings import Settings
 from paddlecloud.store.copying import Progress
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.conftest import KINDS
@@ -108,6 +109,8 @@ def test_a_backup_of_either_kind_restores_every_record_and_the_key_to_either_kin
     with closing(upkeep.open_records(theirs, lambda: NOW)) as database:
         users = Users(database, Cipher(theirs.server.data / "key"))
         assert users.key_secret(ak) == (users.get("ann"), sk)
+        registries = Registries(database, Cipher(theirs.server.data / "key"))
+        assert registries.get("ann", "lab").password == "a password"
     assert [name for name in left_in(theirs.server.data) if name.startswith(".")] == []
 
 

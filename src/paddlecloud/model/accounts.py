@@ -23,7 +23,8 @@ class Use:
 class QuotaUse:
     """What a user may have and has on each cluster and, as `overall`, on all of them together.
 
-    The day is the server's: it ends at midnight of `timezone`, which is at `resets_at`.
+    The day is the server's: it ends at midnight of `timezone`, which is at `resets_at`. Of the PFS they keep
+    `space_bytes`, as last counted, of `space_limit_bytes`, their own limit or else everybody's.
     """
 
     user: str
@@ -31,6 +32,8 @@ class QuotaUse:
     resets_at: datetime
     overall: Use
     clusters: Mapping[str, Use]
+    space_bytes: int = 0
+    space_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

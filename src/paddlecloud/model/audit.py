@@ -22,8 +22,15 @@ class Action(StrEnum):
     KEY_REVOKE = "key.revoke"  # the ak
     TOKEN_CREATE = "token.create"  # the token's id
     TOKEN_REVOKE = "token.revoke"  # the token's id
+    TOKEN_REVOKE_OLD = "token.revoke_old"  # the user whose old clients must log in again
+    REGISTRY_ADD = "registry.add"  # the registry's name
+    REGISTRY_DELETE = "registry.delete"  # the registry's name
+    FILE_PUBLISH = "file.publish"  # the path that anybody may read by its address from now on
+    FILE_UNPUBLISH = "file.unpublish"  # the path that is read by its address no longer
+    STORAGE_KEY_ADD = "storage_key.add"  # the key's id
     JOB_SUBMIT = "job.submit"  # the job
     JOB_KILL = "job.kill"  # the job
+    JOB_HIDE = "job.hide"  # the job that is out of the lists now
     RETENTION = "retention"  # what was deleted by age or size
     DB_RESTORE = "db.restore"  # the backup
     SERVER_START = "server.start"  # the data folder

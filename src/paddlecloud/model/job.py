@@ -61,6 +61,7 @@ class RoleSpec:
     resources: Resources | None = None  # None: the cluster's default request
     min_failed: int = 1
     min_succeeded: int | None = None
+    restarts: int = 0  # how often one failed task is started again where it was, while the others go on
 
     @property
     def successes_needed(self) -> int:
@@ -84,6 +85,12 @@ class JobSpec:
     public_bcc: bool = True
     public_bos: bool = True
     bos_url: str = ""
+    datacenter: str = ""
+    package: str = ""  # the folder of the PFS that the job runs in; "": its uploaded files alone
+    image: str = ""
+    registry: str = ""
+    face: str = ""  # who submitted it: "" ours, "paddlepaddle" seed 001's client: names of its live jobs are unique
+    storage_key: str = ""  # id of the key to the bucket that bos_url names
 
     @property
     def trainers(self) -> int:

@@ -38,10 +38,15 @@ class UserShare:
     uploads: Used = Used()
     results: Used = Used()
     logs: Used = Used()
+    pfs: Used = Used()
+
+    @property
+    def total(self) -> Used:
+        return self.uploads + self.results + self.logs + self.pfs
 
     @property
     def size_bytes(self) -> int:
-        return self.uploads.size_bytes + self.results.size_bytes + self.logs.size_bytes
+        return self.total.size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What crosses the wire about files: what a server has of a folder, and what a job left there."""
+"""What crosses the wire about files: what a server has of a folder, what a job left there, and what the PFS holds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from paddlecloud.model.tree import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """One path of a job's results, named `output/<job>/…` (see `paths.text_of`); a folder's ends in `/`.
+    """One path of a job's results, named `output/<job>/…` (see `paths.text_of`), or of the PFS, named `/pfs/…`.
 
-    A folder is listed where nothing below it would name it; the results' own folder always is.
+    In results a folder's path ends in `/`, and one is listed where nothing below it would name it; the results' own
+    folder always is. In the PFS every folder is listed.
     """
 
     path: str
@@ -41,3 +42,47 @@ class UploadPlan:
 
     tree: str
     missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRequest:
+    """A large file that is to come into the PFS: `chunks` are the SHA-256 digests of its CHUNK_BYTES pieces."""
+
+    path: str
+    size: int
+    chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlan:
+    """The numbers of the pieces still to be sent; none: the file is there."""
+
+    missing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRequest:
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRequest:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """The first part of a pack of small files for the PFS: their paths, in the order of the parts that follow."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datacenter:
+    """A datacenter whose name may stand in a path: where the caller's home and the public files are."""
+
+    name: str
+    home: str
+    public: str
+    store: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
 
 
@@ -29,13 +30,15 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """Limits of a user; None is no limit. `instances` and `wall_time_seconds` are of one job."""
+    """Limits of a user; None is no limit. `instances` and `wall_time_seconds` are of one job; `space_bytes`, the most
+    they may keep in the PFS, is of all clusters together alone."""
 
     running_jobs: int | None = None
     waiting_jobs: int | None = None
     instances: int | None = None
     wall_time_seconds: int | None = None
     minutes_a_day: int | None = None
+    space_bytes: int | None = None
 
 
 NO_LIMITS = Quota()
@@ -89,4 +92,6 @@ def check_user_name(name: str) -> str:
             f"user name {name!r} is not allowed: use up to 60 letters, digits and . _ @ + -, not beginning with . or -",
             field="name",
         )
+    if paths.is_job_id(name):
+        raise InvalidError(f"user name {name!r} is not allowed: it could be the id of a job", field="name")
     return name

@@ -25,7 +25,7 @@ class Forecast:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetail:
     """All there is to say about one job. `log_tasks` are the tasks that have a log to read, `removed` what the server
-    has kept long enough."""
+    has kept long enough, `sending` says what keeps its results from a bucket of its user's own."""
 
     job: Job
     tasks: tuple[TaskReport, ...] = ()
@@ -33,6 +33,7 @@ class JobDetail:
     forecast: Forecast | None = None
     log_tasks: tuple[str, ...] = ()
     removed: tuple[Removed, ...] = ()
+    sending: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

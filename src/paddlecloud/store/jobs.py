@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, false, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model import lifecycle
@@ -20,7 +20,7 @@ from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import WAITING, JobState
 from paddlecloud.model.task import Report, TaskReport
 from paddlecloud.model.views import JobPage
-from paddlecloud.store import attempts, cursors, history, records
+from paddlecloud.store import attempts, buckets, cursors, history, records
 from paddlecloud.store.attempts import Held
 from paddlecloud.store.batches import batches
 from paddlecloud.store.db import Database
@@ -54,6 +54,7 @@ _SET_REASON = (
     .where(job_table.c.id == bindparam("waiting_id"), or_(*(job_table.c.state == state.value for state in WAITING)))
     .values(queue_reason=bindparam("reason"))
 )
+_HIDE = update(job_table).where(job_table.c.id == bindparam("hidden_id")).values(hidden=true())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class Jobs:
                 connection.execute(_ADD_HISTORY, history.submitted(job))
                 if idempotency is not None:
                     connection.execute(_ADD_IDEMPOTENCY, _idempotency_row(job, idempotency))
+                buckets.name_key(connection, job)
         except IntegrityError:
             earlier = self.submitted(job.user, idempotency) if idempotency else None
             if earlier is None:
@@ -97,10 +99,12 @@ class Jobs:
         user: str | None = None,
         states: Collection[JobState] | None = None,
         name: str | None = None,
+        hidden: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Jobs, newest first: those of a user, in some states, of exactly this name."""
+        """Jobs, newest first: those of a user, in some states, of exactly this name; `hidden`: also those that were
+        taken out of the lists."""
         if not 1 <= limit <= PAGE_LIMIT:
             raise InvalidError(f"limit {limit} is not from 1 to {PAGE_LIMIT}", field="limit")
         query = select(job_table).order_by(job_table.c.seq.desc()).limit(limit + 1)
@@ -110,6 +114,8 @@ class Jobs:
             query = query.where(job_table.c.state.in_([state.value for state in states]))
         if name is not None:
             query = query.where(job_table.c.name == name)
+        if not hidden:
+            query = query.where(job_table.c.hidden == false())
         if cursor is not None:
             query = query.where(job_table.c.seq < cursors.read(cursor))
         with self._db.read() as connection:
@@ -119,6 +125,12 @@ class Jobs:
             items=tuple(records.job(row) for row in rows[:limit]),
             next_cursor=cursors.write(rows[limit - 1].seq) if more else None,
         )
+
+    def hide(self, job_id: str) -> None:
+        """Take a job out of the lists; all that is known of it stays, and nothing else happens to it."""
+        with self._db.write() as connection:
+            if not connection.execute(_HIDE, {"hidden_id": job_id}).rowcount:
+                raise NotFoundError(f"there is no job {job_id!r}")
 
     def live(self) -> builtins.list[Job]:
         """Every job that is not in a final state, oldest first: what a round looks at."""

@@ -13,6 +13,8 @@ from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.store.batches import batches
 from paddlecloud.store.schema import quotas
 
+_SPACE = "space_bytes"
+
 # By user, then by cluster, where ALL_CLUSTERS stands for all of them together.
 Given = Mapping[str, Mapping[str, Quota]]
 
@@ -37,11 +39,16 @@ def put(connection: Connection, user: str, changed: Mapping[str, Quota | None]) 
             connection.execute(insert(quotas), {"user": user, "cluster": cluster} | asdict(quota))
 
 
-def check(quota: Quota) -> None:
+def check(cluster: str, quota: Quota) -> None:
     for field in fields(quota):
         limit = getattr(quota, field.name)
-        if limit is not None and not 0 <= limit < 2**31:
+        if limit is not None and not 0 <= limit < 2 ** (63 if field.name == _SPACE else 31):
             raise InvalidError(f"quota {field.name} {limit} is not a limit: give 0 or more, or none", field=field.name)
+    if cluster != ALL_CLUSTERS and quota.space_bytes is not None:
+        raise InvalidError(
+            f"quota {_SPACE} is not of cluster {cluster}: files are of no cluster, so limit them on all together",
+            field=_SPACE,
+        )
 
 
 def _by_user(rows: Collection[Row[Any]]) -> Given:
@@ -53,5 +60,6 @@ def _by_user(rows: Collection[Row[Any]]) -> Given:
             instances=row.instances,
             wall_time_seconds=row.wall_time_seconds,
             minutes_a_day=row.minutes_a_day,
+            space_bytes=row.space_bytes,
         )
     return found

@@ -41,11 +41,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """A job that has a folder: whose, since when, and whether what it has left was measured."""
+    """A job that has a folder: whose, since when, whether what it has left was measured, and whether more may come:
+    it is `busy` while it lives, or a backend may hold something of it."""
 
     user: str
     started_at: datetime | None
     measured: bool
+    busy: bool
 
 
 class Remains:
@@ -68,12 +70,19 @@ class Remains:
     def owned(self, folders: Collection[str]) -> dict[str, Owned]:
         """Whose job each of these folders is of; those that no record knows are left out."""
         measured = select(remains.c.job).where(remains.c.job == jobs.c.id).exists().label("measured")
-        query = select(jobs.c.id, jobs.c.user, jobs.c.started_at, measured)
+        held = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
+        busy = or_(jobs.c.state.not_in([state.value for state in FINAL]), held).label("busy")
+        query = select(jobs.c.id, jobs.c.user, jobs.c.started_at, measured, busy)
         found: dict[str, Owned] = {}
         with self._db.read() as connection:
             for some in batches(list(folders)):
                 for row in connection.execute(query.where(jobs.c.id.in_(some))):
-                    found[row.id] = Owned(user=row.user, started_at=row.started_at, measured=bool(row.measured))
+                    found[row.id] = Owned(
+                        user=row.user,
+                        started_at=row.started_at,
+                        measured=bool(row.measured),
+                        busy=bool(row.busy),
+                    )
         return found
 
     def measure(self, found: Sequence[tuple[Ended, Mapping[Kept, Used]]]) -> None:
@@ -134,11 +143,13 @@ class Remains:
                         .values(stage=Stage.LEAVING.value, removed_at=now, removed_by=why)
                     )
 
-    def leaving(self, kind: Kept) -> list[str]:
-        """Jobs whose remains of this kind are to be removed, or were being removed when the server died."""
-        query = select(remains.c.job).where(remains.c.kind == kind.value, remains.c.stage == Stage.LEAVING.value)
+    def leaving(self, kind: Kept) -> dict[str, str]:
+        """Jobs, each with its user, whose remains of this kind are to be removed, or were being removed when the server
+        died."""
+        query = select(remains.c.job, remains.c.user)
+        query = query.where(remains.c.kind == kind.value, remains.c.stage == Stage.LEAVING.value)
         with self._db.read() as connection:
-            return list(connection.execute(query).scalars())
+            return {row.job: row.user for row in connection.execute(query)}
 
     def gone(self, kind: Kept, names: Sequence[str]) -> None:
         """Nothing is left of these."""

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, case, delete, false, func, select
 
 from paddlecloud.model.retention import TreeUse
 from paddlecloud.model.state import FINAL, LIVE
+from paddlecloud.store import buckets
 from paddlecloud.store.batches import batches
 from paddlecloud.store.db import Database
 from paddlecloud.store.schema import attempts, history, idempotency, jobs, remains, tasks
@@ -32,6 +33,7 @@ class Forgetting:
             connection.execute(delete(tasks).where(tasks.c.handle.in_(handles)))
             for table in (attempts, history, idempotency, remains):
                 connection.execute(delete(table).where(table.c.job.in_(done)))
+            buckets.forget(connection, done)
             connection.execute(delete(jobs).where(jobs.c.id.in_(done)))
         return len(done)
 

@@ -118,6 +118,7 @@ quotas = Table(
     _maybe_number("instances"),
     _maybe_number("wall_time_seconds"),
     _maybe_number("minutes_a_day"),
+    Column("space_bytes", BigInteger, nullable=True),
 )
 
 access_keys = Table(
@@ -169,6 +170,7 @@ jobs = Table(
     _text("error"),
     _maybe_text("placement"),
     _text("spec"),
+    Column("hidden", Boolean, nullable=False, server_default=false()),
     Index("ix_jobs_id", "id", unique=True),
     Index("ix_jobs_user", "user", "seq"),
     Index("ix_jobs_user_name", "user", "name", "seq"),
@@ -252,6 +254,64 @@ remains = Table(
     _maybe_time("removed_at"),
     _text("removed_by"),
     Index("ix_remains_age", "kind", "ended_at", "stage"),
+)
+
+# What lets a backend pull images in a user's name.
+registries = Table(
+    "registries",
+    metadata,
+    _text("user", ForeignKey("users.name"), primary_key=True),
+    _text("name", primary_key=True),
+    _text("server"),
+    _text("username"),
+    _text("password_encrypted"),
+    _time("created_at"),
+)
+
+# What opens buckets of users' own. They are forgotten as soon as no job has anything to do with them any more.
+storage_keys = Table(
+    "storage_keys",
+    metadata,
+    _text("id", primary_key=True),
+    _text("user", ForeignKey("users.name")),
+    _text("url"),
+    _time("created_at"),
+    _text("key_encrypted"),
+    Index("ix_storage_keys_user", "user"),
+)
+
+# How far the files of a job in a bucket of its user's own are.
+buckets = Table(
+    "buckets",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _text("storage_key"),
+    _text("stage"),
+    _text("url"),
+    _text("why"),
+    Index("ix_buckets_stage", "stage"),
+    Index("ix_buckets_storage_key", "storage_key"),
+)
+
+publications = Table(
+    "publications",
+    metadata,
+    _text("uuid", primary_key=True),
+    _text("user", ForeignKey("users.name")),
+    _text("path"),
+    _time("created_at"),
+    Index("ix_publications_user", "user", "created_at"),
+)
+
+# What a user's home in a datacenter takes, as it was last counted, and what has come and gone since.
+pfs_use = Table(
+    "pfs_use",
+    metadata,
+    _text("user", primary_key=True),
+    _text("datacenter", primary_key=True),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("files", BigInteger, nullable=False),
+    _time("counted_at"),
 )
 
 audit = Table(

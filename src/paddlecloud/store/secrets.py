@@ -22,31 +22,32 @@ from paddlecloud.model.errors import ConfigError
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
-_ACCESS_KEYS = "access keys"
+ACCESS_KEYS = "access keys"
 
 
 class Cipher:
-    """AES-256-GCM with a key of the file's; `bound_to` ties a text to its record, so that rows cannot be swapped."""
+    """AES-256-GCM with a key of the file's for each purpose; `bound_to` ties a text to its record, so that rows cannot
+    be swapped."""
 
     def __init__(self, key_file: Path) -> None:
         self._file = key_file
         self._lock = threading.Lock()
         self._keys: dict[str, bytes] = {}
 
-    def encrypt(self, text: str, bound_to: str) -> str:
+    def encrypt(self, text: str, bound_to: str, purpose: str = ACCESS_KEYS) -> str:
         """The text, encrypted. The first use makes the key file."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self._key(_ACCESS_KEYS, create=True)).encrypt(nonce, text.encode(), bound_to.encode())
+        sealed = AESGCM(self._key(purpose, create=True)).encrypt(nonce, text.encode(), bound_to.encode())
         return base64.b64encode(nonce + sealed).decode()
 
-    def decrypt(self, sealed: str, bound_to: str) -> str:
+    def decrypt(self, sealed: str, bound_to: str, purpose: str = ACCESS_KEYS) -> str:
         raw = base64.b64decode(sealed)
-        aead = AESGCM(self._key(_ACCESS_KEYS, create=False))
+        aead = AESGCM(self._key(purpose, create=False))
         try:
             text = aead.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode())
         except InvalidTag:
             raise ConfigError(
-                f"key file {self._file} is not the one that this database's access keys were encrypted with: "
+                f"key file {self._file} is not the one that this database's {purpose} were encrypted with: "
                 "restore it from the backup that the database is from"
             ) from None
         return text.decode()

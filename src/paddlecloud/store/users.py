@@ -48,6 +48,11 @@ _BY_KEY = (
 )
 
 
+_EPOCHS = select(user_table.c.name, user_table.c.epoch)
+_EPOCH = select(user_table.c.epoch).where(user_table.c.name == bindparam("sought"))
+_END_EPOCH = update(user_table).where(user_table.c.name == bindparam("sought")).values(epoch=user_table.c.epoch + 1)
+
+
 class Users:
     def __init__(self, db: Database, cipher: Cipher) -> None:
         self._db = db
@@ -102,7 +107,7 @@ class Users:
         """Change what is given, all of it or, where something of it is refused, nothing.
 
         `quotas` are by cluster; None takes one away. With a new password, whoever came in by a token, perhaps with
-        the old one, has to come in again.
+        the old one, has to come in again; old clients too.
         """
         columns: dict[str, object] = {}
         if role is not None:
@@ -111,9 +116,9 @@ class Users:
             columns["disabled"] = disabled
         if password is not None:
             columns["password_hash"] = self._passwords.hash(password)
-        for quota in (quotas or {}).values():
+        for cluster, quota in (quotas or {}).items():
             if quota is not None:
-                limits.check(quota)
+                limits.check(cluster, quota)
         return self._change(name, columns, quotas or {})
 
     def check_password(self, name: str, password: str) -> User:
@@ -127,6 +132,33 @@ class Users:
             with self._db.write() as connection:
                 _set(connection, name, {"password_hash": self._passwords.hash(password)})
         return user
+
+    def epoch(self, name: str) -> int:
+        """How often all old clients of a user were made to come in anew: their tokens are made with it."""
+        with self._db.read() as connection:
+            found: int | None = connection.execute(_EPOCH, {"sought": name}).scalar()
+        if found is None:
+            raise _no_such_user(name)
+        return found
+
+    def epochs(self) -> dict[str, int]:
+        """The epochs of all users, by their names."""
+        with self._db.read() as connection:
+            return {row.name: row.epoch for row in connection.execute(_EPOCHS)}
+
+    def in_epoch(self, name: str) -> tuple[User, int]:
+        """A user who is not disabled, and their epoch, as they are at one moment."""
+        with self._db.read() as connection:
+            row = connection.execute(_by_name(name)).one_or_none()
+        if row is None:
+            raise _no_such_user(name)
+        return _enabled(row), row.epoch
+
+    def end_epoch(self, name: str) -> None:
+        """Make the token of every old client of the user useless, at once."""
+        with self._db.write() as connection:
+            if not connection.execute(_END_EPOCH, {"sought": name}).rowcount:
+                raise _no_such_user(name)
 
     def add_key(self, user: str, now: datetime) -> tuple[AccessKey, str]:
         """A new access key of the user, and its secret key, which is shown this once."""
@@ -230,6 +262,7 @@ class Users:
                 _set(connection, name, columns)
             limits.put(connection, name, quotas)
             if "password_hash" in columns:
+                connection.execute(_END_EPOCH, {"sought": name})
                 connection.execute(delete(token_table).where(token_table.c.user == name))
             after = _account(connection, name)
             if _governs(before) and not _governs(after) and not _admins(connection):
@@ -251,8 +284,12 @@ def _set(connection: Connection, name: str, columns: dict[str, object]) -> None:
 def _get(connection: Connection, name: str) -> User:
     row = connection.execute(_by_name(name)).one_or_none()
     if row is None:
-        raise NotFoundError(f"there is no user {name!r}")
+        raise _no_such_user(name)
     return _user(row)
+
+
+def _no_such_user(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no user {name!r}")
 
 
 def _account(connection: Connection, name: str) -> Account:

@@ -62,6 +62,14 @@ def test_a_key_of_another_server_is_noticed(file: Path, tmp_path: Path) -> None:
         Cipher(tmp_path / "other").decrypt(sealed, bound_to="ak")
 
 
+def test_a_text_of_one_purpose_is_not_taken_for_one_of_another(file: Path) -> None:
+    cipher = Cipher(file)
+    sealed = cipher.encrypt("secret", bound_to="ann/lab", purpose="registry secrets")
+    assert cipher.decrypt(sealed, bound_to="ann/lab", purpose="registry secrets") == "secret"
+    with pytest.raises(ConfigError, match="access keys were encrypted with"):
+        cipher.decrypt(sealed, bound_to="ann/lab")
+
+
 def test_a_text_that_was_moved_to_another_record_is_noticed(file: Path) -> None:
     cipher = Cipher(file)
     with pytest.raises(ConfigError, match="not the one"):

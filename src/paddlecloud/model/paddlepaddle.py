@@ -1,0 +1,132 @@
+"""Jobs of PaddlePaddle Cloud (seed 001): what its `submit` asks for as a job of ours, and the names that it knows by.
+
+Keys that a version of its client leaves out have their defaults.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from paddlecloud.model import pfs
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import PSERVER, TRAINER, Job, JobSpec, Resources, RoleSpec
+from paddlecloud.model.registry import registry_name
+from paddlecloud.model.units import parse_size
+
+FACE = "paddlepaddle"  # in JobSpec.face: names of such jobs tell them apart
+RESTARTS = 3  # of one trainer of a fault-tolerant job
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NAME_CHARACTERS = 63
+_SUFFIX = "0123456789abcdefghijklmnopqrstuvwxyz"
+_DEFAULTS: Mapping[str, Any] = {
+    "name": "paddle-cluster-job",
+    "jobPackage": "",
+    "parallelism": 1,
+    "cpu": 1,
+    "gpu": 0,
+    "memory": "1Gi",
+    "pservers": 1,
+    "pscpu": 1,
+    "psmemory": "1Gi",
+    "entry": "",
+    "psentry": "",
+    "topology": "",
+    "datacenter": "",
+    "passes": 1,
+    "image": "",
+    "registry": "",
+    "faulttolerant": False,
+}
+
+
+def job_spec(asked: Mapping[str, Any], *, package: str) -> JobSpec:
+    """The job, to run in a folder of the PFS. InvalidError says in words what is wrong."""
+    given = {name: _checked(name, asked.get(name), default) for name, default in _DEFAULTS.items()}
+    check_name(given["name"])
+    if not given["entry"] and not given["topology"]:
+        raise InvalidError("no topology or entry specified", field="entry")
+    entry = given["entry"] or f"python {given['topology']}"
+    trainer = RoleSpec(
+        name=TRAINER,
+        count=given["parallelism"],
+        command=entry,
+        resources=Resources(cpus=float(given["cpu"]), memory_bytes=parse_size(given["memory"]), gpus=int(given["gpu"])),
+        restarts=RESTARTS if given["faulttolerant"] else 0,
+    )
+    roles = [trainer]
+    if given["pservers"]:
+        roles.append(
+            RoleSpec(
+                name=PSERVER,
+                count=given["pservers"],
+                command=given["psentry"] or entry,
+                resources=Resources(cpus=float(given["pscpu"]), memory_bytes=parse_size(given["psmemory"])),
+                min_succeeded=0,
+                restarts=RESTARTS if given["faulttolerant"] else 0,
+            )
+        )
+    return JobSpec(
+        roles=tuple(roles),
+        name=given["name"],
+        folder=package.rstrip("/").rpartition("/")[2],
+        # As the old runtime did: modules of the package are found from wherever in it the entry runs.
+        env={
+            "TOPOLOGY": given["topology"],
+            "PADDLE_INIT_NUM_PASSES": str(given["passes"]),
+            "PYTHONPATH": package,
+        },
+        datacenter=given["datacenter"],
+        package=package,
+        image=given["image"],
+        registry=registry_name(given["registry"]) if given["registry"] else "",
+        face=FACE,
+    )
+
+
+def text(asked: Mapping[str, Any], name: str) -> str:
+    """One of the texts that were asked for."""
+    found: str = _checked(name, asked.get(name), _DEFAULTS[name])
+    return found
+
+
+def check_name(name: str) -> None:
+    """Seed 001's rule."""
+    if len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
+        raise InvalidError(
+            f"jobname {name!r} must be letters, digits, '-' and '.', begin and end with a letter or digit, and have "
+            f"at most {_NAME_CHARACTERS} of them",
+            field="name",
+        )
+
+
+def default_package(datacenter: str, user: str, name: str) -> str:
+    """Where the client puts a folder that it sends."""
+    return f"{pfs.home(datacenter, user)}/jobs/{name}"
+
+
+def worker_name(job: Job, task: str) -> str:
+    """A task's name in the old manner, `<job>-trainer-3s4nz`: always the same for the same task."""
+    digest = int.from_bytes(hashlib.sha256(f"{job.id} {task}".encode()).digest()[:8], "big")
+    suffix = ""
+    for _ in range(5):
+        digest, rest = divmod(digest, len(_SUFFIX))
+        suffix += _SUFFIX[rest]
+    return f"{job.spec.name}-{task.rpartition('-')[0]}-{suffix}"
+
+
+def _checked(name: str, value: object, default: Any) -> Any:
+    if value is None:
+        return default
+    if isinstance(default, bool):
+        fits = isinstance(value, bool)
+    elif isinstance(default, int):
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    else:
+        fits = isinstance(value, str)
+    if not fits:
+        kind = {bool: "true or false", int: "a whole number"}.get(type(default), "a text")
+        raise InvalidError(f"{name} must be {kind}, not {value!r}", field=name)
+    return value

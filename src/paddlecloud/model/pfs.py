@@ -1,0 +1,153 @@
+"""Paths of the PFS, the one file tree of every client: what a path means, and who may do what there.
+
+    /pfs/<datacenter>/home/<user>/…           a user's own
+    /pfs/<datacenter>/home/<user>/output/…    what their jobs left, in the first datacenter; written by jobs alone
+    /pfs/<datacenter>/public/…                for everybody to read; /pfs/public/… is that of the first datacenter
+
+A path is brought into its one normal form first, `..` and all, and only then compared with anything: every face of
+the server asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paddlecloud.model import paths
+from paddlecloud.model.errors import ForbiddenError, InvalidError, NotFoundError
+
+ROOT = "pfs"
+HOME, PUBLIC, OUTPUT = "home", "public", "output"
+_WILD = frozenset("*?[")
+
+
+class Access(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Area(StrEnum):
+    HOME = "home"
+    OUTPUT = "output"
+    PUBLIC = "public"
+    ABOVE = "above"  # /pfs, /pfs/<datacenter>, /pfs/<datacenter>/home: folders that are there to be walked through
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a path means. `below` is what follows the area's own folder; "" is that folder."""
+
+    area: Area
+    datacenter: str = ""
+    owner: str = ""  # of a home or of outputs
+    below: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The normal form of the path that named it."""
+        return "/" + "/".join(self.parts)
+
+    @property
+    def root(self) -> str:
+        """The area's own folder as its store names it: of homes and public files that of the datacenter, of outputs
+        the one of all results."""
+        return {Area.HOME: f"{HOME}/{self.owner}", Area.OUTPUT: self.owner}.get(self.area, PUBLIC)
+
+    @property
+    def stored(self) -> str:
+        """The place as its store names it."""
+        return f"{self.root}/{self.below}" if self.below else self.root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """Who asks. Operators fill the public folders."""
+
+    user: str
+    admin: bool = False
+
+
+def home(datacenter: str, user: str) -> str:
+    return f"/{ROOT}/{datacenter}/{HOME}/{user}"
+
+
+def public(datacenter: str) -> str:
+    return f"/{ROOT}/{datacenter}/{PUBLIC}"
+
+
+def is_pfs(text: str) -> bool:
+    """Whether a path is meant to be of the PFS, rather than of the machine it was typed on."""
+    return text == f"/{ROOT}" or text.startswith((f"/{ROOT}/", f"//{ROOT}/"))
+
+
+def is_pattern(text: str) -> bool:
+    return not _WILD.isdisjoint(text)
+
+
+def locate(text: str, datacenters: Sequence[str]) -> Place:
+    """What the path means on a server with these datacenters, of which the first has the outputs of jobs."""
+    parts = normal(text)
+    if not parts or parts[0] != ROOT:
+        raise InvalidError(f"{text!r} is not a path of the PFS: those begin with /{ROOT}/", field="path")
+    if parts[1:2] == (PUBLIC,):
+        parts = (ROOT, datacenters[0], *parts[1:])
+    if len(parts) > 1 and parts[1] not in datacenters:
+        raise NotFoundError(
+            f"{text!r}: there is no datacenter {parts[1]!r}: this server has {', '.join(datacenters)}", field="path"
+        )
+    return _placed(parts, first=datacenters[0])
+
+
+def normal(text: str) -> tuple[str, ...]:
+    """The parts of an absolute path, without empty ones, `.` and `..`; hostile and odd forms are refused."""
+    if not text.startswith("/"):
+        raise InvalidError(f"path {text!r} must begin with /{ROOT}/", field="path")
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    if parts:
+        paths.check_relative("/".join(parts))
+    return tuple(parts)
+
+
+def check(place: Place, who: Who, access: Access) -> None:
+    """Raise unless the caller may do this there."""
+    if place.area in (Area.HOME, Area.OUTPUT) and place.owner != who.user:
+        raise ForbiddenError(f"{place.path} is not yours, {who.user}: your files are below {_own(place, who)}")
+    if access is Access.READ:
+        return
+    if place.area is Area.ABOVE or (not place.below and place.area is not Area.OUTPUT):
+        raise ForbiddenError(f"{place.path} itself cannot be changed: name something in {_own(place, who)}")
+    if place.area is Area.OUTPUT:
+        raise ForbiddenError(f"{place.path} is written by jobs alone: copy what you want to change")
+    if place.area is Area.PUBLIC and not who.admin:
+        raise ForbiddenError(
+            f"{place.path} can only be read: public data supports only ls or stat command and cp from it; "
+            "an operator fills it"
+        )
+
+
+def _placed(parts: tuple[str, ...], *, first: str) -> Place:
+    datacenter = parts[1] if len(parts) > 1 else ""
+    if parts[2:3] == (PUBLIC,):
+        return Place(area=Area.PUBLIC, datacenter=datacenter, below="/".join(parts[3:]), parts=parts)
+    if len(parts) <= 2 or parts[2:] == (HOME,):
+        return Place(area=Area.ABOVE, datacenter=datacenter, parts=parts)
+    if parts[2] != HOME:
+        raise NotFoundError(
+            f"/{'/'.join(parts)}: there is nothing called {parts[2]!r} in {datacenter}: only {HOME} and {PUBLIC}",
+            field="path",
+        )
+    owner, below = parts[3], parts[4:]
+    if datacenter == first and below[:1] == (OUTPUT,):
+        return Place(area=Area.OUTPUT, datacenter=datacenter, owner=owner, below="/".join(below[1:]), parts=parts)
+    return Place(area=Area.HOME, datacenter=datacenter, owner=owner, below="/".join(below), parts=parts)
+
+
+def _own(place: Place, who: Who) -> str:
+    return home(place.datacenter, who.user) if place.datacenter else f"/{ROOT}/…/{HOME}/{who.user}"

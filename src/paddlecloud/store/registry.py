@@ -1,0 +1,95 @@
+"""Registry secrets of users, each password encrypted and tied to its user and name."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from paddlecloud.model.errors import ConflictError, NotFoundError
+from paddlecloud.model.registry import Registry, RegistryLogin, RegistryRequest, check_registry, registry_name
+from paddlecloud.store.db import Database
+from paddlecloud.store.schema import registries
+from paddlecloud.store.secrets import Cipher
+
+_PURPOSE = "registry secrets"
+_MOST = 100  # of one user
+
+
+class Registries:
+    def __init__(self, db: Database, cipher: Cipher) -> None:
+        self._db = db
+        self._cipher = cipher
+
+    def add(self, user: str, request: RegistryRequest, now: datetime) -> Registry:
+        name = registry_name(request.name)
+        check_registry(request)
+        row = {
+            "user": user,
+            "name": name,
+            "server": request.server,
+            "username": request.username,
+            "password_encrypted": self._cipher.encrypt(request.password, _bound_to(user, name), _PURPOSE),
+            "created_at": now,
+        }
+        count = select(func.count()).select_from(registries).where(registries.c.user == user)
+        try:
+            with self._db.write() as connection:
+                if connection.execute(count).scalar_one() >= _MOST:
+                    raise ConflictError(f"{user} has {_MOST} registries, which is the most: delete one first")
+                connection.execute(insert(registries), row)
+        except IntegrityError:
+            raise _refused(name) if self._exists(user, name) else NotFoundError(f"there is no user {user!r}") from None
+        return Registry(name=name, server=request.server, username=request.username, created_at=now)
+
+    def list(self, user: str) -> builtins.list[Registry]:
+        """Those of a user, by name."""
+        query = select(registries).where(registries.c.user == user).order_by(registries.c.name)
+        with self._db.read() as connection:
+            return [_registry(row) for row in connection.execute(query)]
+
+    def get(self, user: str, name: str) -> RegistryLogin:
+        """What a backend pulls images with."""
+        row = self._find(user, registry_name(name))
+        if row is None:
+            raise _missing(name)
+        password = self._cipher.decrypt(row.password_encrypted, _bound_to(user, row.name), _PURPOSE)
+        return RegistryLogin(server=row.server, username=row.username, password=password)
+
+    def remove(self, user: str, name: str) -> None:
+        found = registry_name(name)
+        with self._db.write() as connection:
+            statement = delete(registries).where(registries.c.user == user, registries.c.name == found)
+            if not connection.execute(statement).rowcount:
+                raise _missing(name)
+
+    def _exists(self, user: str, name: str) -> bool:
+        return self._find(user, name) is not None
+
+    def _find(self, user: str, name: str) -> Row[Any] | None:
+        query = select(registries).where(registries.c.user == user, registries.c.name == name)
+        with self._db.read() as connection:
+            return connection.execute(query).one_or_none()
+
+
+def _bound_to(user: str, name: str) -> str:
+    # Neither may have a / in it.
+    return f"{user}/{name}"
+
+
+def _registry(row: Row[Any]) -> Registry:
+    return Registry(name=row.name, server=row.server, username=row.username, created_at=row.created_at)
+
+
+def _refused(name: str) -> ConflictError:
+    return ConflictError(
+        f"registry {name} exists already: delete it first (paddlecloud delete registry {name}), or take another name",
+        field="name",
+    )
+
+
+def _missing(name: str) -> NotFoundError:
+    return NotFoundError(f"no registry {name!r} of yours; `paddlecloud get registry` lists them", field="name")
