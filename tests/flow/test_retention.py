@@ -98,7 +98,7 @@ def test_jobs_run_whatever_is_collected_and_whenever_the_server_dies(lab: Lab) -
     assert len(jobs) == JOBS
     data = lab.data
     user = json.loads((data / "embedded.json").read_text())["user"]
-    for left in (data / "results", data / "marks", data / "files" / user / "trees"):
+    for left in (data / "results" / user, data / "marks", data / "files" / user / "trees"):
         wait_until(partial(is_empty, left), f"{left} is empty (seed {seed})", seconds=30)
     for job in [*jobs, long, last]:
         assert sorted(one.kind for one in client.get(job).removed) == ["logs", "results"], seed

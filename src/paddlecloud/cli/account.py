@@ -145,6 +145,8 @@ def _config(args: Namespace) -> None:
 
 
 def _masked(name: str, value: str) -> str:
+    if name == "password":
+        return "…"  # a person's own words: some of them would tell the rest
     return value[:4] + "…" if name in SECRETS else value
 
 
@@ -192,14 +194,29 @@ def _token_list(args: Namespace) -> None:
 
 
 def _token_revoke_setup(parser: Parser) -> None:
-    parser.add_argument("id", help="as `paddlecloud token list` shows it")
+    parser.add_argument("id", nargs="?", help="as `paddlecloud token list` shows it")
+    parser.add_argument(
+        "--old-clients",
+        nargs="?",
+        const="",
+        metavar="USER",
+        help="instead, what all PaddlePaddle Cloud clients of a user keep, yours if left out (others for admins): "
+        "each has to log in again, as after a change of password",
+    )
     parser.set_defaults(run=_token_revoke)
 
 
 def _token_revoke(args: Namespace) -> None:
+    if (args.id is None) == (args.old_clients is None):
+        raise InvalidError("name one token by its id, or say --old-clients, one of the two", field="id")
     with connect() as client:
-        client.accounts.revoke_token(args.id)
-    shell.talk(f"token {args.id} is revoked")
+        if args.id is not None:
+            client.accounts.revoke_token(args.id)
+            shell.talk(f"token {args.id} is revoked")
+            return
+        user = args.old_clients or client.accounts.me().name
+        client.accounts.revoke_old_clients(user)
+    shell.talk(f"the tokens of all old clients of {user} are void: each has to log in again")
 
 
 def _key_create_setup(parser: Parser) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from paddlecloud.sdk.profile import Profile
 
 _SECRET_KEYS = ("ak", "sk")
-_PRIVATE = {"bcc": "machines", "bos": "storage"}
 
 
 def submit_job(parser: Parser) -> None:
@@ -95,7 +94,7 @@ def query_lines(detail: JobDetail, now: datetime) -> list[str]:
         "kill_flag": "1" if job.stop is StopReason.ASKED else "0",
         "public_bcc": str(int(spec.public_bcc)),
         "public_bos": str(int(spec.public_bos)),
-        "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else "",
+        "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else detail.sending,
         "start_cmd": trainer.command,
         "start_time": show.local_time(job.started_at),
         "wall_time": "" if job.wall_time_seconds is None else format_duration(job.wall_time_seconds),
@@ -108,7 +107,8 @@ def _submit_job(args: Namespace) -> int:
     from paddlecloud.cli.submit import follow_states, send, talk_next
     from paddlecloud.sdk import profile as profiles
 
-    check(args, profiles.load())
+    profile = profiles.load()
+    check(args, profile)
     asked: Asked = {
         "command": args.start_cmd,
         "name": args.job_name,
@@ -125,6 +125,9 @@ def _submit_job(args: Namespace) -> int:
     if args.distribute_job_type is not None:
         asked["distribute"] = args.distribute_job_type
     with connect() as client:
+        if not args.public_bos:
+            bos = profile.private["bos"]
+            asked["storage_key"] = client.storage.add_key(args.bos_url, bos["ak"], bos["sk"]).id
         spec = job_spec(asked, cluster_has_gpus=client.has_gpus)
         job = send(client, spec, Path(args.files) if args.files else None)
         print(job.id, flush=True)
@@ -158,18 +161,27 @@ def check(args: Namespace, profile: Profile) -> None:
     if not args.public_bos and args.files:
         raise InvalidError("--files goes with public_bos=1 only: put them into your storage", field="files")
     if not args.public_bcc:
-        _require_section(profile, "bcc", "public_bcc")
+        _require_section(
+            profile,
+            "bcc",
+            "public_bcc",
+            "and even then servers of this version cannot use machines of your own yet: leave public_bcc at 1",
+        )
     if not args.public_bos:
-        _require_section(profile, "bos", "public_bos")
+        _require_section(
+            profile,
+            "bos",
+            "public_bos",
+            "the key to your storage: write them there, or leave public_bos at 1 and send --files",
+        )
 
 
-def _require_section(profile: Profile, section: str, parameter: str) -> None:
+def _require_section(profile: Profile, section: str, parameter: str, todo: str) -> None:
     found = profile.private.get(section, {})
     missing = [key for key in _SECRET_KEYS if not found.get(key)]
     if missing:
         raise ConfigError(
-            f"{parameter}=0 needs {' and '.join(missing)} in section [{section}] of {profile.client_conf}, and even "
-            f"then servers of this version cannot use {_PRIVATE[section]} of your own yet: leave {parameter} at 1"
+            f"{parameter}=0 needs {' and '.join(missing)} in section [{section}] of {profile.client_conf}, {todo}"
         )
 
 

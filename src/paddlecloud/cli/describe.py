@@ -62,6 +62,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("ran", ran(job, now)),
         ("limit", _limit(job)),
         *((removed.kind.value, removed.words) for removed in detail.removed),
+        ("sending", detail.sending),
     ]
 
 

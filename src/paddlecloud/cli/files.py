@@ -1,10 +1,11 @@
-"""Verbs about a job's results: cp brings them here; `ls JOB` and get_files list them as seed 000 shows."""
+"""Verbs about files: cp and ls, of a job's results here, of the PFS in pfs.py; get_files lists as seed 000 shows."""
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from paddlecloud.cli.parser import Parser, Setup, new_folder
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.show import Column
 from paddlecloud.model import paths
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.pfs import is_pfs
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.units import format_size
 
@@ -24,10 +27,24 @@ if TYPE_CHECKING:
 
 
 def cp(parser: Parser) -> None:
-    parser.add_argument("source", metavar="JOB[:PATH]", help="a job's results, or a part: job-…:rank-0/model")
-    parser.add_argument("folder", type=new_folder, metavar="DIR", help="a new folder to put them in")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="what to copy; several will do with the PFS")
+    parser.add_argument("target", type=new_folder, metavar="TARGET", help="where to")
     parser.add_argument(
-        "--update", action="store_true", help="DIR may hold earlier results: bring what is new or changed since"
+        "--update", action="store_true", help="TARGET may hold earlier results: bring what is new or changed since"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="say what was copied")
+    parser.add_argument("-r", "-R", "--recursive", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("-chunksize", type=int, help=argparse.SUPPRESS)
+    parser.usage = f"{parser.prog} [options] SOURCE… TARGET"
+    parser.epilog = "\n".join(
+        [
+            "between this machine and the PFS:",
+            "  paddlecloud cp data /pfs/local/home/you/          folders are copied whole",
+            "  paddlecloud cp '/pfs/local/home/you/part-*' .     patterns are of the server's files",
+            "results of a job, into a new folder:",
+            "  paddlecloud cp job-… results",
+            "  paddlecloud cp job-…:rank-0/model model",
+        ]
     )
     parser.set_defaults(run=_cp)
 
@@ -35,7 +52,19 @@ def cp(parser: Parser) -> None:
 VERBS: Mapping[str, Setup] = {"cp": cp}
 
 
-def list_files(source: str, output: str) -> None:
+def ls(paths: Sequence[str], output: str, *, recursive: bool) -> None:
+    """List files of the PFS, or the results of a job."""
+    if all(map(is_pfs, paths)):
+        from paddlecloud.cli import pfs
+
+        pfs.ls(paths, output, recursive=recursive)
+    elif len(paths) == 1:
+        _list_results(paths[0], output)
+    else:
+        raise InvalidError("list the results of one job at a time, or paths that all begin with /pfs/")
+
+
+def _list_results(source: str, output: str) -> None:
     ref, _, prefix = source.partition(":")
     with connect() as client:
         job = client.resolve(ref)
@@ -82,6 +111,13 @@ def download(client: Client, job: str, folder: Path, *, prefix: str = "", update
 
 
 def _cp(args: Namespace) -> None:
-    ref, _, prefix = args.source.partition(":")
+    if any(map(is_pfs, (*args.sources, args.target))):
+        from paddlecloud.cli import pfs
+
+        pfs.copy(args.sources, args.target, verbose=args.verbose)
+        return
+    if len(args.sources) > 1:
+        raise InvalidError("copy the results of one job at a time, or name a path of the PFS (/pfs/…)")
+    ref, _, prefix = args.sources[0].partition(":")
     with connect() as client:
-        download(client, client.resolve(ref), Path(args.folder), prefix=prefix, update=args.update)
+        download(client, client.resolve(ref), Path(args.target), prefix=prefix, update=args.update)

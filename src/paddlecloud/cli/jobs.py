@@ -33,7 +33,10 @@ _NO_JOBS = "no jobs; the first one: paddlecloud run FOLDER -- sh run.sh"
 
 
 def ls(parser: Parser) -> None:
-    parser.add_argument("path", nargs="?", metavar="JOB[:PATH]", help="list the results of a job instead of jobs")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="list files of the PFS (/pfs/…), or results of a job (JOB[:PATH])"
+    )
+    parser.add_argument("-r", "--recursive", action="store_true", help="with a path of the PFS: all that is below it")
     parser.add_argument("--state", action="append", metavar="STATE", help="only these, such as running; or live")
     parser.add_argument("--name", help="only jobs of this name")
     parser.add_argument("--user", help="only jobs of this user (for admins)")
@@ -61,6 +64,9 @@ def wait(parser: Parser) -> None:
 def kill(parser: Parser) -> None:
     _add_jobs(parser)
     parser.add_argument("--wait", action="store_true", help="wait until nothing of them runs")
+    parser.add_argument(
+        "--rm", "-rm", action="store_true", help="take them out of lists too, also those that have ended"
+    )
     add_output(parser)
     parser.set_defaults(run=_kill)
 
@@ -121,10 +127,10 @@ def job_columns(now: datetime) -> list[Column[Job]]:
 
 
 def _ls(args: Namespace) -> None:
-    if args.path is not None:
-        from paddlecloud.cli.files import list_files
+    if args.paths:
+        from paddlecloud.cli import files
 
-        list_files(args.path, args.output)
+        files.ls(args.paths, args.output, recursive=args.recursive)
         return
     states = _states(args.state or ())
     limit = args.limit or None
@@ -170,7 +176,7 @@ def _wait_for(client: Client, job: str, deadline: float | None, output: str) -> 
 
 def _kill(args: Namespace) -> int:
     with connect() as client:
-        jobs, errors = each_job(args.jobs, client.kill)
+        jobs, errors = each_job(args.jobs, client.kill_and_hide if args.rm else client.kill)
         if args.wait:
             jobs = [client.wait(job.id) for job in jobs]
     if args.output == "table":

@@ -12,6 +12,7 @@ from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, count
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import NotFoundError
+from paddlecloud.model.paddlepaddle import worker_name
 
 if TYPE_CHECKING:
     from paddlecloud.model.views import LogPiece
@@ -24,7 +25,7 @@ def logs(parser: Parser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
     parser.add_argument("--tail", "-n", type=count, metavar="N", help="begin with the last N lines of each task")
     parser.add_argument("--since", metavar="TIME", help="only what was written in this time (10m, 00:10:00)")
-    parser.add_argument("-w", "--worker", metavar="NAME", help="of this task only, such as trainer-0")
+    parser.add_argument("-w", "--worker", metavar="NAME", help="of this task only: trainer-0, or as get workers has it")
     parser.add_argument("--no-prefix", action="store_true", help="do not say which task wrote a line")
     parser.set_defaults(run=_logs)
 
@@ -82,6 +83,8 @@ def _logs(args: Namespace) -> None:
     with connect() as client:
         detail = see_placed(client, args.job) if args.follow else client.get(args.job)
         job, tasks = detail.job, detail.log_tasks
+        if args.worker:
+            args.worker = next((task for task in tasks if worker_name(job, task) == args.worker), args.worker)
         if args.worker and tasks and args.worker not in tasks:
             raise NotFoundError(f"{job.id} has no task {args.worker!r}; it has {', '.join(tasks)}")
         if not tasks and not args.follow and not detail.removed:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _OLD_SECONDS = 5
 _KEPT_OTHERWISE = {
+    "pfs": "until their users remove them",
     "tasks": "until the job has ended",
     "backups": "until you remove them",
     "other": "",
@@ -83,11 +84,8 @@ def user_columns() -> list[Column[UserShare]]:
         Column("UPLOADS", lambda share: format_size(share.uploads.size_bytes), drop=1),
         Column("RESULTS", lambda share: format_size(share.results.size_bytes), drop=1),
         Column("LOGS", lambda share: format_size(share.logs.size_bytes), drop=2),
-        Column(
-            "FILES",
-            lambda share: str(share.uploads.files + share.results.files + share.logs.files),
-            wide=True,
-        ),
+        Column("PFS", lambda share: format_size(share.pfs.size_bytes), drop=1),
+        Column("FILES", lambda share: str(share.total.files), wide=True),
     ]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from paddlecloud.cli import explain, files, jobfile, shell, show
+from paddlecloud.cli import explain, files, jobfile, paddlepaddle, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.jobs import add_exit_code
@@ -31,6 +31,7 @@ _INTERRUPTED = 130
 
 def submit(parser: Parser) -> None:
     _add_job_options(parser)
+    paddlepaddle.add_flags(parser)
     add_output(parser)
     parser.set_defaults(run=_submit, verb="submit")
 
@@ -110,6 +111,9 @@ def _add_job_options(parser: Parser) -> None:
 
 
 def _submit(args: Namespace) -> None:
+    if paddlepaddle.is_meant(args):
+        paddlepaddle.submit(args)
+        return
     with connect() as client:
         spec, folder = _wanted(args, client)
         job = send(client, spec, folder)

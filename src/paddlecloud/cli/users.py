@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import shell, show
@@ -14,7 +13,7 @@ from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.units import format_duration
+from paddlecloud.model.units import format_duration, format_size, parse_size
 from paddlecloud.model.user import NO_LIMITS, Account, Quota, Role
 from paddlecloud.sdk.spec import duration
 
@@ -54,15 +53,20 @@ def _quota(args: Namespace) -> None:
 
 def _quota_text(use: QuotaUse) -> str:
     rows = [*use.clusters.items(), (_ALL, use.overall)]
-    return show.table(rows, quota_columns(use.resets_at), width=shell.width(sys.stdout))
+    return show.table(rows, quota_columns(use), width=shell.width(sys.stdout))
 
 
-def quota_columns(resets_at: datetime) -> list[Column[tuple[str, Use]]]:
-    resets = f"(resets at {show.local_time(resets_at)})"
+def quota_columns(whole: QuotaUse) -> list[Column[tuple[str, Use]]]:
+    resets = f"(resets at {show.local_time(whole.resets_at)})"
 
     def minutes(use: Use) -> str:
         used, most = int(use.minutes_today), use.quota.minutes_a_day
         return str(used) if most is None else f"{used} of {most} {resets}"
+
+    def space(cluster: str) -> str:
+        most = whole.space_limit_bytes
+        used = format_size(whole.space_bytes) + ("" if most is None else f" of {format_size(most)}")
+        return used if cluster == _ALL else ""
 
     return [
         Column("CLUSTER", lambda row: row[0]),
@@ -71,6 +75,7 @@ def quota_columns(resets_at: datetime) -> list[Column[tuple[str, Use]]]:
         Column("MINUTES TODAY", lambda row: minutes(row[1])),
         Column("WALL TIME", lambda row: _time_limit(row[1].quota), drop=2),
         Column("INSTANCES", lambda row: _limit(row[1].quota.instances), drop=3),
+        Column("SPACE", lambda row: space(row[0]), drop=4),
     ]
 
 
@@ -111,6 +116,7 @@ def _user_list(args: Namespace) -> None:
         Column("MINUTES A DAY", lambda one: _limit(one.quota.minutes_a_day), drop=4),
         Column("INSTANCES", lambda one: _limit(one.quota.instances), drop=5),
         Column("WALL TIME", lambda one: _time_limit(one.quota), drop=5),
+        Column("SPACE", lambda one: _size_limit(one.quota), drop=5),
         Column("OWN LIMITS ON", lambda one: ", ".join(one.quotas), drop=6),
         Column("SINCE", lambda one: show.local_time(one.created_at), drop=2),
     ]
@@ -153,6 +159,7 @@ def _user_quota_setup(parser: Parser) -> None:
     parser.add_argument("--minutes-a-day", metavar="N", help="minutes that jobs may run in a day; none: no limit")
     parser.add_argument("--instances", metavar="N", help="instances of one job; none: no limit")
     parser.add_argument("--wall-time", metavar="TIME", help="longest run of one job; none: no limit")
+    parser.add_argument("--space", metavar="SIZE", help="most to keep in the PFS, such as 10Gi; none: as everybody")
     parser.add_argument("--reset", action="store_true", help="no limits of their own any more: as everybody")
     add_output(parser)
     parser.set_defaults(run=_user_quota)
@@ -179,7 +186,7 @@ def _place(cluster: str | None, use: QuotaUse) -> Quota:
 
 def _wanted_quota(args: Namespace, now: Quota) -> Quota | None:
     """What was typed, on top of what counts now; None: nothing was."""
-    typed = (args.running_jobs, args.waiting_jobs, args.minutes_a_day, args.instances, args.wall_time)
+    typed = (args.running_jobs, args.waiting_jobs, args.minutes_a_day, args.instances, args.wall_time, args.space)
     if args.reset:
         if any(text is not None for text in typed):
             raise InvalidError("--reset takes the limits away: set some or reset all, not both", field="reset")
@@ -190,6 +197,7 @@ def _wanted_quota(args: Namespace, now: Quota) -> Quota | None:
         minutes_a_day=_changed(args.minutes_a_day, now.minutes_a_day, "minutes-a-day"),
         instances=_changed(args.instances, now.instances, "instances"),
         wall_time_seconds=_changed(args.wall_time, now.wall_time_seconds, "wall-time"),
+        space_bytes=_changed(args.space, now.space_bytes, "space"),
     )
     return None if wanted == now else wanted
 
@@ -201,6 +209,8 @@ def _changed(text: str | None, now: int | None, name: str) -> int | None:
         return None
     if name == "wall-time":
         return duration(text, f"--{name}")
+    if name == "space":
+        return parse_size(text, f"--{name}")
     if not (text.isascii() and text.isdigit()):
         raise InvalidError(f"--{name} {text!r} is not a limit: write a whole number, 0 or more, or none", field=name)
     return int(text)
@@ -212,6 +222,10 @@ def _of(number: int, most: int | None) -> str:
 
 def _limit(number: int | None) -> str:
     return "no limit" if number is None else str(number)
+
+
+def _size_limit(limits: Quota) -> str:
+    return "no limit" if limits.space_bytes is None else format_size(limits.space_bytes)
 
 
 def _time_limit(limits: Quota) -> str:

@@ -16,12 +16,13 @@ class Verb(NamedTuple):
     line: str
 
 
-_JOBS, _RESULTS, _ACCOUNTS, _SERVER, _SEED, _HIDDEN = (
+_JOBS, _FILES, _ACCOUNTS, _SERVER, _SEED, _PADDLE, _HIDDEN = (
     "Jobs",
-    "Results",
+    "Files",
     "Accounts",
     "Server",
     "As in the PaddleCloud manual",
+    "As in PaddlePaddle Cloud",
     "",
 )
 
@@ -30,14 +31,17 @@ VERBS: Mapping[str, Verb] = {
     for verb in (
         Verb("run", _JOBS, "submit", "submit a folder, follow its log, bring its results back"),
         Verb("submit", _JOBS, "submit", "submit a folder and a command, or a job file"),
-        Verb("ls", _JOBS, "jobs", "list jobs"),
+        Verb("ls", _JOBS, "jobs", "list jobs; with a path, files"),
         Verb("show", _JOBS, "jobs", "all about one job, and why it waits or failed"),
         Verb("logs", _JOBS, "logs", "print or follow the logs of a job"),
         Verb("wait", _JOBS, "jobs", "wait for the end of jobs; the exit code tells how they ended"),
         Verb("kill", _JOBS, "jobs", "stop jobs"),
         Verb("queue", _JOBS, "jobs", "waiting jobs: position, reason, about when"),
         Verb("events", _JOBS, "jobs", "changes of state, as they happened or happen"),
-        Verb("cp", _RESULTS, "files", "copy results of a job to this machine"),
+        Verb("cp", _FILES, "files", "copy files to and from the PFS (/pfs/…), or results of a job"),
+        Verb("mkdir", _FILES, "pfs", "make folders in the PFS"),
+        Verb("mv", _FILES, "pfs", "rename a file or folder of the PFS"),
+        Verb("rm", _FILES, "pfs", "remove files of the PFS"),
         Verb("login", _ACCOUNTS, "account", "log in to a server and remember it"),
         Verb("logout", _ACCOUNTS, "account", "forget what login remembered"),
         Verb("quota", _ACCOUNTS, "users", "what you may have, and what you use"),
@@ -61,6 +65,11 @@ VERBS: Mapping[str, Verb] = {
         Verb("query_job", _SEED, "aliases", "a job's fields: --job_id=job-…"),
         Verb("kill_job", _SEED, "aliases", "stop a job: --job_id=job-…"),
         Verb("get_files", _SEED, "aliases", "list or download results: --job_id=job-… --download=1"),
+        Verb("get", _PADDLE, "paddlepaddle", "get jobs, get workers NAME, get quota, get registry"),
+        Verb("file", _PADDLE, "pfs", "file put src dest, file get src dest, file ls path"),
+        Verb("registry", _PADDLE, "paddlepaddle", "keep the password of an image registry"),
+        Verb("delete", _PADDLE, "paddlepaddle", "delete registry NAME"),
+        Verb("publish", _PADDLE, "paddlepaddle", "let anybody read a file of yours"),
         Verb("known_jobs", _HIDDEN, "completion", "names and ids of jobs, for completion"),
         Verb("get_fils", _HIDDEN, "aliases", "get_files, as the manual also spells it"),
     )

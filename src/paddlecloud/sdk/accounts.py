@@ -110,3 +110,7 @@ class Accounts:
     def revoke_token(self, token: str) -> None:
         """Make a token, named by its id, worthless, at once."""
         self._http.request("DELETE", f"/v1/tokens/{token}")
+
+    def revoke_old_clients(self, user: str) -> None:
+        """Make every token that a user's PaddlePaddle Cloud clients keep worthless, at once."""
+        self._http.request("DELETE", f"/v1/users/{user}/old-clients")

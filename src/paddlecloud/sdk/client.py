@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from paddlecloud.sdk import transfer
     from paddlecloud.sdk.accounts import Accounts
     from paddlecloud.sdk.bundle import Bundle
+    from paddlecloud.sdk.pfs import Pfs
+    from paddlecloud.sdk.registry import Registries
+    from paddlecloud.sdk.storage import Storage
 
 _ID_PREFIX = re.compile(r"(?:job-)?([0-9a-f]{4,32})")
 _PAGE = 500
@@ -51,7 +54,8 @@ _NAMESAKES = 20
 
 
 class Client:
-    """A server, spoken to in one user's name; `accounts` holds the calls about users, keys and tokens.
+    """A server, spoken to in one user's name; `accounts` holds the calls about users, keys and tokens,
+    `pfs` those about files, `registries` those about registry secrets, `storage` those about buckets of one's own.
 
     Without a profile it takes the one that the command takes (`paddlecloud config` shows it). With nothing
     configured that is this user's embedded server, which `paddlecloud up` starts.
@@ -81,6 +85,24 @@ class Client:
 
         return Accounts(self.http)
 
+    @cached_property
+    def pfs(self) -> Pfs:
+        from paddlecloud.sdk.pfs import Pfs
+
+        return Pfs(self.http)
+
+    @cached_property
+    def registries(self) -> Registries:
+        from paddlecloud.sdk.registry import Registries
+
+        return Registries(self.http)
+
+    @cached_property
+    def storage(self) -> Storage:
+        from paddlecloud.sdk.storage import Storage
+
+        return Storage(self.http)
+
     def submit(
         self,
         folder: str | Path | Bundle | None = None,
@@ -106,6 +128,7 @@ class Client:
         wall_time       the longest run: "00:30:00", "2h" or seconds as an int
         priority        higher goes first (0)
         public_bcc, public_bos, bos_url   machines and storage of one's own, as the manual has them
+        storage_key     the id of the key to that storage (`storage.add_key`)
 
         Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the
         same job gives the job that is there already, so that a program may repeat itself after a crash. A folder that
@@ -187,6 +210,20 @@ class Client:
     def kill(self, job: str) -> Job:
         """Ask for a job to be stopped. It is `killing` until nothing of it runs; `wait` waits for that."""
         return self.http.send(Job, "POST", f"/v1/jobs/{self.resolve(job, only=True)}/kill", repeatable=True)
+
+    def hide(self, job: str) -> None:
+        """Take a job out of lists; all that is known of it stays, by its id."""
+        self.http.request("POST", f"/v1/jobs/{self.resolve(job, only=True)}/hide", repeatable=True)
+
+    def kill_and_hide(self, job: str) -> Job:
+        """Stop a job, if it has not ended yet, and take it out of lists."""
+        job = self.resolve(job, only=True)
+        try:
+            self.kill(job)
+        except ConflictError:
+            pass  # it has ended by itself
+        self.hide(job)
+        return self.get(job).job
 
     def wait(self, job: str, timeout: float | None = None) -> Job:
         """The record of a job once it has ended; after `timeout` seconds, the record as it is then."""

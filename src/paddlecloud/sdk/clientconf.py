@@ -104,7 +104,7 @@ def _lines(named: Mapping[str, str]) -> list[str]:
 
 
 def read_paddle_config(file: Path) -> Mapping[str, str]:
-    """The current datacenter of a ~/.paddle/config: its `server`, `user` and `password`, as far as given."""
+    """The current datacenter of a ~/.paddle/config: its name as `datacenter`, `server`, `user` and `password`."""
     import yaml
 
     try:
@@ -121,7 +121,8 @@ def read_paddle_config(file: Path) -> Mapping[str, str]:
     center = by_name[current]
     named = {"server": center.get("endpoint"), "user": center.get("username"), "password": center.get("password")}
     # `[your user name]`, as the seed prints it, is a list to YAML.
-    return {name: str(value) for name, value in named.items() if isinstance(value, str | int) and value != ""}
+    given = {name: str(value) for name, value in named.items() if isinstance(value, str | int) and value != ""}
+    return {**given, "datacenter": current}
 
 
 def _value(text: str) -> str:

@@ -154,7 +154,7 @@ def _fetch_large(http: Http, target: Target, below: str, entry: FileEntry, shown
 
 def _fetch_small(http: Http, target: Target, pack: Sequence[tuple[str, FileEntry]], shown: Shown) -> None:
     with target.writing():
-        contents = fetch_pack(http, target.job, [entry for _, entry in pack])
+        contents = fetch_pack(http, f"/v1/jobs/{target.job}/pack", [entry for _, entry in pack])
         came = 0
         for (below, entry), content in zip(pack, contents, strict=True):
             if content is None:

@@ -21,11 +21,11 @@ _PIECE_BYTES = 256 * 1024
 _WORTH_RESUMING = 1024 * 1024
 
 
-def fetch_pack(http: Http, job: str, entries: Sequence[FileEntry]) -> list[bytes | None]:
-    """The bytes of small files, in one answer; None for each that the server left out of it."""
+def fetch_pack(http: Http, path: str, entries: Sequence[FileEntry]) -> list[bytes | None]:
+    """The bytes of small files, in one answer to a call of `path`; None for each that the server left out of it."""
     body = wire.encode(PackRequest(paths=tuple(entry.path for entry in entries)))
     for _ in range(TRIES):
-        answer = http.request("POST", f"/v1/jobs/{job}/pack", body=body, repeatable=True)
+        answer = http.request("POST", path, body=body, repeatable=True)
         try:
             frames = tree.unpack(answer.data)
         except InvalidError:

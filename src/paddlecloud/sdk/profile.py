@@ -71,6 +71,7 @@ class Profile:
     sk: str = ""
     token: str = ""
     password: str = ""
+    datacenter: str = ""
     embedded: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
     private: Sections = field(default_factory=dict)
@@ -258,7 +259,7 @@ def _trusting(profile: Profile, sources: Sequence[_Source]) -> Profile:
 
 def _joined(server: _Source, identity: _Source | None) -> Profile:
     def value(key: str) -> str:
-        source = server if key in ("server", "fingerprint") else identity
+        source = server if key in ("server", "fingerprint", "datacenter") else identity
         return source.values.get(key, "") if source else ""
 
     def origin(key: str) -> str:
@@ -273,6 +274,7 @@ def _joined(server: _Source, identity: _Source | None) -> Profile:
         sk=value("sk"),
         token=value("token"),
         password=value("password"),
+        datacenter=value("datacenter"),
         sources={key: origin(key) for key in KEYS if key != "ca" and value(key)},
     )
 

@@ -34,6 +34,7 @@ class Asked(TypedDict, total=False):
     public_bcc: bool
     public_bos: bool
     bos_url: str
+    storage_key: str
 
 
 def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpec:
@@ -62,6 +63,7 @@ def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpe
         public_bcc=asked.get("public_bcc", True),
         public_bos=asked.get("public_bos", True),
         bos_url=asked.get("bos_url", ""),
+        storage_key=asked.get("storage_key", ""),
     )
 
 

@@ -117,6 +117,11 @@ class Accounts:
     def revoke_token(self, identity: Identity, token_id: str) -> None:
         self._users.revoke_token(token_id, None if identity.admin else identity.user.name)
 
+    def revoke_old_clients(self, identity: Identity, name: str) -> None:
+        """Make the tokens of a user's old clients useless; their own anyone may, another user's an admin."""
+        self._require_self_or_admin(identity, name)
+        self._users.end_epoch(name)
+
     def quota(self, identity: Identity, name: str | None) -> QuotaUse:
         user = self.get(identity, name or identity.user.name)
         return self._quotas.use(user.name)

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from paddlecloud import __version__
 from paddlecloud.backends.base import Backend
-from paddlecloud.backends.load import Setup, load
 from paddlecloud.files.arriving import ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
@@ -27,11 +27,14 @@ from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import HERE, AuditService
 from paddlecloud.server.auth import Authenticator
+from paddlecloud.server.carrier import Carrier, open_carrier
 from paddlecloud.server.certificate import certificate as read_certificate
 from paddlecloud.server.changes import Changes
-from paddlecloud.server.clusters import Clusters
-from paddlecloud.server.config import kept_from_tasks
+from paddlecloud.server.clusters import Clusters, load_backends
+from paddlecloud.server.datacenters import Tree, open_tree
 from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
+from paddlecloud.server.dialects import paddlecloud
+from paddlecloud.server.dialects.slashes import OneSlash
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.housekeeping import Housekeeping, housekeeping
 from paddlecloud.server.jobs import JobService
@@ -40,13 +43,16 @@ from paddlecloud.server.listening import Server, address, allow_open_files, list
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.marks import LOOK_SECONDS, Marks
 from paddlecloud.server.metrics import measure
+from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.outbox import Outbox
 from paddlecloud.server.policy import policy_line
 from paddlecloud.server.postman import Postman
+from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.rates import Rates
 from paddlecloud.server.registration import Registrations
+from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
 from paddlecloud.server.settings import Settings
@@ -56,8 +62,12 @@ from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.audit import Audit
+from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.pfs_use import PfsUse
+from paddlecloud.store.publications import Publications
+from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 
@@ -65,6 +75,7 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 Wake = Callable[[], None]
+_RECORD_SECONDS = 5.0
 _SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no upload may take: records are written there too
 
 
@@ -118,7 +129,8 @@ def create(
         users = Users(database, cipher)
         if settings.embedded or not users.list():
             ensure_operator(users, folder, clock)
-        parts = _assemble(settings, clock, database, users, cipher, backends or load_backends)
+        loading = backends or partial(load_backends, several_users=lambda: len(users.list()) > 1)
+        parts = _assemble(settings, clock, database, users, cipher, loading)
     except BaseException:
         database.close()
         raise
@@ -135,31 +147,10 @@ def create(
     app.state.services = parts.services
     app.add_middleware(AccessLog, observe=parts.services.metrics.serve)
     problems.install(app)
-    for router in ROUTERS:
+    app.add_middleware(OneSlash)
+    for router in (*ROUTERS, *paddlecloud.ROUTERS):
         app.include_router(router)
     return app
-
-
-def load_backends(settings: Settings, clock: Clock, wake: Wake) -> dict[str, Backend]:
-    """A backend for each cluster of the config, with a folder of its own."""
-    folder = DataFolder(settings.server.data)
-    return {
-        name: load(
-            cluster.backend,
-            Setup(
-                root=folder.tasks / name,
-                clock=clock,
-                wake=wake,
-                grace_seconds=settings.jobs.grace.total_seconds(),
-                hidden=kept_from_tasks(settings),
-                python=settings.jobs.python or None,
-                cpus=cluster.cpus,
-                memory_bytes=cluster.memory,
-                gpus=cluster.gpus,
-            ),
-        )
-        for name, cluster in settings.clusters.items()
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +163,10 @@ class _Parts:
     marks: Marks
     feed: Feed
     postman: Postman
+    carrier: Carrier
     house: Housekeeping
+    tree: Tree
+    count_seconds: float
     folder: DataFolder
 
     @asynccontextmanager
@@ -180,11 +174,14 @@ class _Parts:
         self.services.changes.attach()
         self.services.loop.start()
         self.postman.start()
+        self.carrier.start()
         self._record(Action.SERVER_START, f"version {__version__}")
         chores = [
             asyncio.create_task(self.feed.run()),
             asyncio.create_task(_repeat(self.house.run, self.house.every_seconds, first=self.house.first_seconds)),
             asyncio.create_task(_repeat(self._mark_logs, LOOK_SECONDS)),
+            asyncio.create_task(_repeat(self.tree.room.record, _RECORD_SECONDS)),
+            asyncio.create_task(_repeat(self._look_after_pfs, self.count_seconds, first=self.house.first_seconds)),
         ]
         try:
             yield
@@ -202,7 +199,9 @@ class _Parts:
             stack.callback(self._record, Action.SERVER_STOP)
             stack.callback(self.services.loop.stop)
             stack.callback(self.postman.stop)
+            stack.callback(self.carrier.stop)
             stack.callback(self.house.stop)
+            stack.callback(self.tree.room.record)
 
     def _record(self, action: Action, detail: str = "") -> None:
         try:
@@ -210,6 +209,10 @@ class _Parts:
         except PaddleCloudError as error:
             # Whoever may read but not record, as on a full disk, is better served than not.
             log.warning("%s is not on record: %s", action.value, error.message)
+
+    def _look_after_pfs(self) -> None:
+        self.tree.forget_drafts(self.services.clock())
+        self.tree.room.count()
 
     def _mark_logs(self) -> None:
         held = [job for job in self.services.records.live() if job.state.held]
@@ -239,6 +242,7 @@ def _assemble(
     jobs = Jobs(database)
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
     changes, shares = Changes(), Shares()
+    tree = open_tree(settings, folder, users, PfsUse(database), clock)
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
@@ -258,21 +262,19 @@ def _assemble(
     quotas = QuotaService(settings=settings, users=users, jobs=jobs, database=database, clock=clock)
     clusters = Clusters(settings, backends, quotas)
     house = housekeeping(
-        settings.retention,
-        folder=folder,
-        database=database,
-        uploads=uploads,
-        audit=audit,
-        clock=clock,
+        settings.retention, folder=folder, database=database, uploads=uploads, results=results, audit=audit, clock=clock
     )
+    house.settle()
+    carrier = open_carrier(settings, folder, Buckets(database, cipher), jobs, results, house, audit, wake, clock)
     loop = Loop(
         Round(
             jobs=jobs,
             quotas=quotas.quotas,
             clusters=backends,
             default=settings.default_clusters,
-            folders=Folders(tree=uploads.tree, results=results.folder),
+            folders=Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, folder.pfs),
             limits=Limits(schedule=settings.jobs.schedule_limit, attempts=settings.jobs.attempts),
+            ready=carrier.ready,
         ),
         clock=clock,
         on_change=changes.ring,
@@ -287,7 +289,9 @@ def _assemble(
     transfers = Transfers(uploads, results, TransferLimits(upload_bytes=settings.jobs.upload_limit))
     marks = Marks(folder.marks, transfers)
     feed = Feed(jobs, changes, observe=metrics.move)
+    registries = RegistryService(registries=Registries(database, cipher), audit=audit, clock=clock)
     accounts = Accounts(users=users, quotas=quotas, clock=clock)
+    logins = Logins(accounts=accounts, users=users, rates=rates, audit=audit, clock=clock)
     services = Services(
         authenticator=Authenticator(users, clock),
         accounts=accounts,
@@ -298,6 +302,10 @@ def _assemble(
                 tasks=settings.jobs.tasks_limit,
                 wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
             ),
+            in_pfs=tree.in_pfs,
+            find_registry=registries.login,
+            check_storage=carrier.service.check,
+            sending=carrier.service.sending,
             hold_tree=uploads.trees.held,
             removed=house.remains.removed,
             snapshot=loop.snapshot,
@@ -307,12 +315,19 @@ def _assemble(
             on_change=changed,
         ),
         clusters=clusters,
+        quotas=quotas,
         transfers=transfers,
+        pfs=tree.pfs,
+        incoming=tree.incoming,
+        old_tokens=OldTokens(users, cipher.sign, logins),
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
         shipping=Shipping(jobs=jobs, logs=ArrivingLogs(results, spare_bytes=_SPARE_BYTES), cipher=cipher),
         shares=shares,
-        logins=Logins(accounts=accounts, users=users, rates=rates, audit=audit, clock=clock),
+        logins=logins,
         registrations=registrations,
+        registries=registries,
+        buckets=carrier.service,
+        publications=PublicationService(Publications(database), clock),
         audit=audit,
         retention=house.retention,
         space=house.space,
@@ -330,7 +345,10 @@ def _assemble(
         marks=marks,
         feed=feed,
         postman=postman,
+        carrier=carrier,
         house=house,
+        tree=tree,
+        count_seconds=settings.pfs.count_every.total_seconds(),
         folder=folder,
     )
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from paddlecloud.model import signature
 from paddlecloud.model.errors import ForbiddenError, InvalidError, StaleError, UnauthenticatedError
+from paddlecloud.model.pfs import Who
 from paddlecloud.model.signature import BODY_HASH_HEADER, DATE_HEADER, NONCE_HEADER, WINDOW, SignedRequest
 from paddlecloud.model.units import describe_duration
 from paddlecloud.model.user import Role, Scope, User
@@ -42,6 +43,11 @@ class Identity:
     def admin(self) -> bool:
         return self.user.role is Role.ADMIN and self.scope is Scope.ADMIN
 
+    @property
+    def who(self) -> Who:
+        """Who asks, as the PFS wants to know it."""
+        return Who(user=self.user.name, admin=self.admin)
+
     def need(self, scope: Scope) -> None:
         if not self.scope.allows(scope):
             raise ForbiddenError(
@@ -50,9 +56,9 @@ class Identity:
             )
 
     def need_admin(self) -> None:
-        self.need(Scope.ADMIN)
         if self.user.role is not Role.ADMIN:
             raise ForbiddenError(f"only an admin may do this, and {self.user.name} is none")
+        self.need(Scope.ADMIN)
 
 
 class Authenticator:

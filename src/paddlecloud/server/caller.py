@@ -37,7 +37,7 @@ _LARGE_BYTES = 64 * 1024
 _PAUSE_SECONDS = 60.0
 _STRANGER_SECONDS = 10.0
 _READS = ("GET", "HEAD")
-_READING_POSTS = ("pack_files",)  # what they ask for is too long for an address
+_READING_POSTS = ("pack_files", "read_files")  # what they ask for is too long for an address
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
@@ -120,17 +120,25 @@ async def recheck(
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, if it is not above `limit`; what Content-Length claims is believed only when it is too much."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and len(declared) < 18 and int(declared) > limit:
-        raise _too_large(int(declared), limit)
+    """The body, if it is not above `limit`."""
     body = bytearray()
+    async for piece in body_pieces(request, limit):
+        body += piece
+    return bytes(body)
+
+
+async def body_pieces(request: Request, limit: int | None = None) -> AsyncIterator[bytes]:
+    """The body as it comes; what Content-Length claims is believed only when it is too much. None: no limit."""
+    declared = request.headers.get("content-length", "")
+    if limit is not None and declared.isdigit() and len(declared) < 18 and int(declared) > limit:
+        raise _too_large(int(declared), limit)
+    size = 0
     pieces = aiter(request.stream())
     while (piece := await _next(pieces)) is not None:
-        body += piece
-        if len(body) > limit:
-            raise _too_large(len(body), limit)
-    return bytes(body)
+        size += len(piece)
+        if limit is not None and size > limit:
+            raise _too_large(size, limit)
+        yield piece
 
 
 async def read_from_stranger(request: Request, *, seconds: float = _STRANGER_SECONDS) -> bytes:
@@ -159,11 +167,10 @@ def _signed(limit: int) -> Callable[[Request, Identity, Services], AsyncIterator
         services: Annotated[Services, Depends(services)],
     ) -> AsyncIterator[bytes]:
         shares, user = services.shares, identity.user.name
-        async with shares.bodies.take(user, _declared(request, limit)):
+        async with shares.bodies.take(user, declared_bytes(request, limit)):
             body = await read_body(request, limit)
             async with shares.turns.take(user):
-                if identity.body_hash is not None:
-                    await _check_hash(body, identity.body_hash)
+                await check_hash(body, identity)
                 yield body
 
     return read
@@ -174,21 +181,27 @@ async def _of_task(
     job: Annotated[Job, Depends(identify_task)],
     services: Annotated[Services, Depends(services)],
 ) -> AsyncIterator[bytes]:
-    async with services.shares.bodies.take(job.user, _declared(request, CHUNK_BYTES)):
+    async with services.shares.bodies.take(job.user, declared_bytes(request, CHUNK_BYTES)):
         body = await read_body(request, CHUNK_BYTES)
         async with services.shares.turns.take(job.user):
             yield body
 
 
-def _declared(request: Request, limit: int) -> int:
+def declared_bytes(request: Request, limit: int) -> int:
     """How much memory the body will take: what is said of it, or all that it may have."""
     declared = request.headers.get("content-length", "")
     return min(int(declared), limit) if declared.isdigit() and len(declared) < 18 else limit
 
 
-async def _check_hash(body: bytes, signed: str) -> None:
-    # A large body takes long enough to hash that others would wait for it.
-    found = await run_in_threadpool(_hash, body) if len(body) > _LARGE_BYTES else _hash(body)
+async def check_hash(body: bytes, identity: Identity) -> None:
+    """Raise unless the body is the one that was signed, if one was."""
+    if identity.body_hash is not None:
+        # A large body takes long enough to hash that others would wait for it.
+        found = await run_in_threadpool(_hash, body) if len(body) > _LARGE_BYTES else _hash(body)
+        compare_hash(found, identity.body_hash)
+
+
+def compare_hash(found: str, signed: str) -> None:
     if not hmac.compare_digest(found, signed):
         raise UnauthenticatedError("the body is not the one that was signed: it was changed on its way")
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from paddlecloud.backends.base import Backend
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, failed, warning
-from paddlecloud.server.checks import folder, machine, parts
+from paddlecloud.server.checks import datacenters, folder, machine, parts
 from paddlecloud.server.checks.site import Site
 from paddlecloud.server.settings import Settings
 
@@ -29,6 +29,7 @@ CHECKS: Sequence[Check] = (
     folder.backup,
     parts.encryption,
     parts.clusters,
+    datacenters.datacenters,
     machine.isolation,
     machine.python,
     machine.open_files,

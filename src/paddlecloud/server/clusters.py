@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from paddlecloud.backends.base import Backend
+from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.views import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
+from paddlecloud.server.config import kept_from_tasks
+from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.settings import DEFAULT_CLUSTER, Settings
 from paddlecloud.server.submission import Offer
+
+
+def load_backends(
+    settings: Settings,
+    clock: Callable[[], datetime],
+    wake: Callable[[], None],
+    several_users: Callable[[], bool] = lambda: False,
+) -> dict[str, Backend]:
+    """A backend for each cluster of the config, with a folder of its own."""
+    folder = DataFolder(settings.server.data)
+    return {
+        name: load(
+            cluster.backend,
+            Setup(
+                root=folder.tasks / name,
+                clock=clock,
+                wake=wake,
+                grace_seconds=settings.jobs.grace.total_seconds(),
+                hidden=kept_from_tasks(settings),
+                python=settings.jobs.python or None,
+                cpus=cluster.cpus,
+                memory_bytes=cluster.memory,
+                gpus=cluster.gpus,
+                allow_unisolated=lambda: settings.jobs.unisolated or not several_users(),
+            ),
+        )
+        for name, cluster in settings.clusters.items()
+    }
 
 
 class Clusters:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -52,17 +52,17 @@ class LeftByJobs:
 
     def remove(self, going: Sequence[Going], now: datetime) -> Sequence[Going]:
         self._remains.leave(self._kind, going, now)
-        gone = self._remove([one.item.name for one in going])
+        gone = self._remove({one.item.name: one.item.user for one in going})
         return [one for one in going if one.item.name in gone]
 
     def finish(self) -> None:
         self._remove(self._remains.leaving(self._kind))
 
-    def _remove(self, jobs: Sequence[str]) -> set[str]:
+    def _remove(self, owners: Mapping[str, str]) -> set[str]:
         gone: set[str] = set()
         try:
-            for job in jobs:
-                if _done(partial(self._files.remove, job, self._kind), f"the {self._kind.value} of {job}"):
+            for job, user in owners.items():
+                if _done(partial(self._files.remove, user, job, self._kind), f"the {self._kind.value} of {job}"):
                     gone.add(job)
         finally:
             self._remains.gone(self._kind, sorted(gone))
@@ -83,12 +83,15 @@ class WholeJobs:
     def remove(self, going: Sequence[Going], now: datetime) -> Sequence[Going]:
         for kind in LEFT_BY_JOBS:
             self._remains.leave(kind, going, now)
-        empty = [one for one in going if _done(partial(self._files.remove_all, one.item.name), one.item.name)]
+        empty = [one for one in going if self._removed(one.item)]
         self._records.forget([one.item.name for one in empty])
         return empty
 
     def finish(self) -> None:
         """What was leaving is finished kind by kind, and its job is found again by its age."""
+
+    def _removed(self, item: Item) -> bool:
+        return _done(partial(self._files.remove_all, item.user, item.name), item.name)
 
 
 class Uploads:

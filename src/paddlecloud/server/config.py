@@ -17,14 +17,23 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.pfs import PUBLIC
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
 from paddlecloud.server.kinds import WrongError, without_password
-from paddlecloud.server.settings import DEFAULT_CLUSTER, SECTIONS, ClusterSettings, ServerSettings, Settings
+from paddlecloud.server.settings import (
+    DEFAULT_CLUSTER,
+    S3,
+    SECTIONS,
+    ClusterSettings,
+    DatacenterSettings,
+    ServerSettings,
+    Settings,
+)
 
 T = TypeVar("T")
 
-_CLUSTERS = "clusters"
+_CLUSTERS, _DATACENTERS = "clusters", "datacenters"
 _SECRETS_OF_DATABASE = ("passfile", "sslkey")  # options of libpq that name files
 _SECRETS_AT_HOME = (
     "bin/paddlecloud/conf/client.conf",
@@ -33,6 +42,7 @@ _SECRETS_AT_HOME = (
     ".postgresql/postgresql.key",
 )
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_DATACENTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +73,7 @@ def parse(
 ) -> Settings:
     """Settings from TOML's tables, refusing what it does not know; `data` wins over what they say."""
     for name in plain:
-        if name not in (known := [*SECTIONS, _CLUSTERS]):
+        if name not in (known := [*SECTIONS, _CLUSTERS, _DATACENTERS]):
             raise ConfigError(f"{source}: [{name}] is not a known section{nearest(name, known)}", field=name)
     sections: dict[str, Any] = {
         name: _section(kind, name, plain.get(name, {}), source) for name, kind in SECTIONS.items()
@@ -73,6 +83,7 @@ def parse(
     settings = Settings(
         server=dataclasses.replace(server, data=(data or named).absolute()),
         clusters=_clusters(plain.get(_CLUSTERS, {}), source),
+        datacenters=_datacenters(plain.get(_DATACENTERS, {}), source),
         embedded=embedded,
         **sections,
     )
@@ -86,6 +97,8 @@ def lines(settings: Settings) -> Iterator[Line]:
         yield from _lines_of(section, getattr(settings, section))
     for name, cluster in settings.clusters.items():
         yield from _lines_of(f"clusters.{name}", cluster)
+    for name, datacenter in settings.datacenters.items():
+        yield from _lines_of(f"datacenters.{name}", datacenter)
 
 
 def reference() -> Iterator[Line]:
@@ -93,6 +106,7 @@ def reference() -> Iterator[Line]:
     for section, kind in SECTIONS.items():
         yield from _lines_of(section, kind())
     yield from _lines_of("clusters.<name>", ClusterSettings())
+    yield from _lines_of("datacenters.<name>", DatacenterSettings())
 
 
 def render(settings: Settings) -> str:
@@ -136,17 +150,27 @@ def client_config_folder() -> Path:
 
 def kept_from_tasks(settings: Settings) -> tuple[Path, ...]:
     """The folders and files with secrets of the server's account, which tasks run as; some may not be there."""
-    folders = (settings.server.data, client_config_folder())
+    folders = (settings.server.data, client_config_folder(), *_pfs_folders(settings))
     hidden = [folder.resolve() for folder in folders]
     files = dict.fromkeys(path.absolute() for path in _secret_files(settings))
     # What is in a folder that is hidden cannot be hidden once more: it is not there any more.
     return (*folders, *(file for file in files if not any(file.resolve().is_relative_to(one) for one in hidden)))
 
 
+def _pfs_folders(settings: Settings) -> Iterator[Path]:
+    """Those outside the data folder: a task is shown its user's home of them, and no more."""
+    for datacenter in settings.datacenters.values():
+        if datacenter.path is not None and not datacenter.path.resolve().is_relative_to(settings.server.data.resolve()):
+            yield datacenter.path
+
+
 def _secret_files(settings: Settings) -> Iterator[Path]:
     for named in (settings.source, settings.mail.password_file, settings.server.certificate_key):
         if named is not None:
             yield named
+    for datacenter in settings.datacenters.values():
+        if datacenter.secret_file is not None:
+            yield datacenter.secret_file
     for name, value in parse_qsl(urlsplit(settings.server.database).query):
         if name in _SECRETS_OF_DATABASE:
             yield Path(value).expanduser()
@@ -202,6 +226,40 @@ def _clusters(plain: object, source: str) -> dict[str, ClusterSettings]:
             )
     configured = {name: _section(ClusterSettings, f"clusters.{name}", table, source) for name, table in plain.items()}
     return configured or {"local": ClusterSettings()}
+
+
+def _datacenters(plain: object, source: str) -> dict[str, DatacenterSettings]:
+    """They keep the order of the file: the first has the results of jobs, and is what /pfs/public means."""
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"{source}: datacenters must be tables: write [datacenters.<name>]", field=_DATACENTERS)
+    for name in plain:
+        if not _DATACENTER_NAME.fullmatch(name) or name == PUBLIC:
+            raise ConfigError(
+                f"{source}: a datacenter cannot be called {name!r}: its name stands in paths, so use letters, digits "
+                f"and . _ -, and not {PUBLIC!r}",
+                field=_DATACENTERS,
+            )
+    found = {
+        name: _section(DatacenterSettings, f"{_DATACENTERS}.{name}", table, source) for name, table in plain.items()
+    }
+    for name, datacenter in found.items():
+        _check_datacenter(name, datacenter, source)
+    return found or {"local": DatacenterSettings()}
+
+
+def _check_datacenter(name: str, datacenter: DatacenterSettings, source: str) -> None:
+    of_s3 = ("bucket", "endpoint", "key_id", "secret_file")
+    needed, useless = (of_s3, ("path",)) if datacenter.store == S3 else ((), (*of_s3, "region"))
+    for setting in needed:
+        if not getattr(datacenter, setting):
+            full = f"{_DATACENTERS}.{name}.{setting}"
+            raise ConfigError(f"{source}: {full} is missing, and store = {datacenter.store!r} needs it", field=full)
+    for setting in useless:
+        if getattr(datacenter, setting):
+            full = f"{_DATACENTERS}.{name}.{setting}"
+            raise ConfigError(
+                f"{source}: {full} does not go with store = {datacenter.store!r}: leave it out", field=full
+            )
 
 
 def _check(settings: Settings, source: str) -> None:

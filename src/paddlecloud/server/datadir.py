@@ -48,6 +48,21 @@ class DataFolder:
         return self.root / "results"
 
     @property
+    def pfs(self) -> Path:
+        """Datacenters that have no place of their own, by name."""
+        return self.root / "pfs"
+
+    @property
+    def drafts(self) -> Path:
+        """Files on their way into the PFS, on its disk."""
+        return self.root / "pfs" / ".drafts"
+
+    @property
+    def buckets(self) -> Path:
+        """Files that live jobs have from buckets of their users' own, by job."""
+        return self.root / "buckets"
+
+    @property
     def tasks(self) -> Path:
         return self.root / "tasks"
 

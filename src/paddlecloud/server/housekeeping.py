@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from paddlecloud.files.collect import JobFiles
+from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model.retention import Kept
 from paddlecloud.server import collectors
@@ -21,6 +23,8 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.remains import Remains
 from paddlecloud.store.retention import Forgetting
 
+log = logging.getLogger(__name__)
+
 _FIRST_SECONDS = 30.0
 
 
@@ -30,6 +34,7 @@ class Housekeeping:
     space: SpaceService
     remains: Remains
     uploads: Uploads
+    results: Results
     pace: Pace
     clock: Callable[[], datetime]
     every_seconds: float
@@ -40,12 +45,24 @@ class Housekeeping:
         return min(self.every_seconds, _FIRST_SECONDS)
 
     def run(self) -> None:
+        self.settle()
         self.uploads.expire(self.clock())
         self.retention.run(self.clock())
         try:
             self.space.count()
         except TimeUpError:
             return  # the server ends
+
+    def settle(self) -> None:
+        """Move results that lie as a version before this one put them to where they belong, once no task writes there.
+
+        A server does so before it begins too. Those of jobs that no record knows stay.
+        """
+        owned = self.remains.owned(self.results.unsettled())
+        owners = {job: one.user for job, one in owned.items()}
+        refused = self.results.settle(owners, busy=[job for job, one in owned.items() if one.busy])
+        for job, error in refused.items():
+            log.warning("the results of %s stay where they are, and are moved later: %s", job, error)
 
     def stop(self) -> None:
         self.pace.stop()
@@ -57,12 +74,13 @@ def housekeeping(
     folder: DataFolder,
     database: Database,
     uploads: Uploads,
+    results: Results,
     audit: AuditService,
     clock: Callable[[], datetime],
     pace: Pace | None = None,
 ) -> Housekeeping:
     pace, remains, records = pace or Pace(), Remains(database), Forgetting(database)
-    files = JobFiles(folder.results, folder.marks, pace)
+    files = JobFiles(results, folder.marks, pace)
     kept = rules(settings)
     retention = Retention(
         rules=kept,
@@ -80,6 +98,7 @@ def housekeeping(
     )
     space = SpaceService(
         folder=folder,
+        results=results,
         files=files,
         trees=uploads.trees,
         remains=remains,
@@ -94,6 +113,7 @@ def housekeeping(
         space=space,
         remains=remains,
         uploads=uploads,
+        results=results,
         pace=pace,
         clock=clock,
         every_seconds=settings.every.total_seconds(),

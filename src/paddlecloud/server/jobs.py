@@ -6,14 +6,16 @@ import hashlib
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
+from threading import Lock
 
-from paddlecloud.model import lifecycle, paths, wire
+from paddlecloud.model import lifecycle, paddlepaddle, paths, wire
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.retention import Kept, Removed, kinds_at
-from paddlecloud.model.state import JobState
+from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.user import User
 from paddlecloud.model.views import JobDetail, JobPage
@@ -34,6 +36,10 @@ class JobService:
         jobs: Jobs,
         clusters: Clusters,
         limits: submission.Limits,
+        in_pfs: Callable[[User, JobSpec], JobSpec],  # the job with its datacenter and its package as they are
+        check_storage: Callable[[User, JobSpec], None],  # raises what is wrong with storage of the user's own
+        sending: Callable[[Job], str],  # what keeps its results from that storage
+        find_registry: Callable[[str, str], object],  # user, name of a secret; NotFoundError
         hold_tree: Callable[[str, str], AbstractContextManager[object]],  # user, tree id; NotFoundError
         removed: Callable[[str], Sequence[Removed]],  # what a job has no more
         snapshot: Callable[[], Snapshot],
@@ -45,6 +51,10 @@ class JobService:
         self._jobs = jobs
         self._clusters = clusters
         self._limits = limits
+        self._in_pfs = in_pfs
+        self._find_registry = find_registry
+        self._check_storage = check_storage
+        self._sending = sending
         self._hold_tree = hold_tree
         self._removed = removed
         self._snapshot = snapshot
@@ -52,10 +62,12 @@ class JobService:
         self._audit = audit
         self._clock = clock
         self._on_change = on_change
+        self._naming = Lock()
 
     def check(self, user: User, spec: JobSpec) -> JobSpec:
         """The job as it would be recorded; raise what is wrong with it."""
         accepted = self._accepted(user, spec)
+        self._check_name(user.name, accepted)
         with self._tree(user, spec):
             return accepted
 
@@ -67,10 +79,29 @@ class JobService:
         accepted = self._accepted(user, spec)
         job = Job(id=paths.job_id(secrets.token_bytes(16)), user=user.name, spec=accepted, created_at=self._clock())
         act = self._audit.beside(Action.JOB_SUBMIT, origin, user=user.name, target=job.id)
-        with self._tree(user, spec), act:
+        with self._tree(user, spec), self._named(job), act:
             recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=idempotency)
         self._on_change()
         return recorded
+
+    def kill_named(self, user: User, name: str, *, origin: Origin) -> None:
+        """As PaddlePaddle Cloud does: the live job of this name is killed; one that has ended leaves the lists."""
+        live = self._jobs.list(user=user.name, states=LIVE, name=name, hidden=True, limit=2).items
+        if len(live) > 1:
+            raise ConflictError(f"several live jobs are called {name!r}: kill one by its id, such as {live[0].id}")
+        if live:
+            self.kill(user, live[0].id, origin=origin)
+            return
+        ended = self._jobs.list(user=user.name, name=name, limit=1).items
+        if not ended:
+            raise NotFoundError(f"no job {name!r} of yours; `paddlecloud get jobs` lists them")
+        self.hide(user, ended[0].id, origin=origin)
+
+    def hide(self, user: User, job_id: str, *, origin: Origin) -> None:
+        """Take a job out of the lists; all that is known of it stays, by its id."""
+        job = self.get(user, job_id)
+        with self._audit.beside(Action.JOB_HIDE, origin, user=user.name, target=job.id):
+            self._jobs.hide(job.id)
 
     def get(self, user: User, job_id: str, *, everyone: bool = False) -> Job:
         """`everyone`: the caller may see the jobs of all users."""
@@ -93,6 +124,7 @@ class JobService:
             forecast=forecast(self._snapshot()).get(job_id) if job.state.waiting else None,
             log_tasks=tuple(task_names(job)) if job.attempt and not has_no_logs else (),
             removed=tuple(removed),
+            sending=self._sending(job),
         )
 
     def check_kept(self, job: Job, path: str) -> None:
@@ -157,7 +189,35 @@ class JobService:
 
     def _accepted(self, user: User, spec: JobSpec) -> JobSpec:
         submission.check_shape(spec, self._limits)
-        return submission.accept(spec, self._clusters.offers(spec.cluster, user.name), self._limits)
+        spec = self._in_pfs(user, spec)
+        if spec.registry:
+            self._find_registry(user.name, spec.registry)
+        accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name), self._limits)
+        self._check_storage(user, accepted)
+        return accepted
+
+    @contextmanager
+    def _named(self, job: Job) -> Iterator[None]:
+        """Where names tell jobs apart, no other job of this one comes between looking for its name and taking it."""
+        if job.spec.face != paddlepaddle.FACE:
+            yield
+            return
+        with self._naming:
+            self._check_name(job.user, job.spec)
+            yield
+
+    def _check_name(self, user: str, spec: JobSpec) -> None:
+        """Refuse a name that a live job has, where names tell jobs apart."""
+        if spec.face != paddlepaddle.FACE:
+            return
+        live = self._jobs.list(user=user, states=LIVE, name=spec.name, hidden=True, limit=1).items
+        if live and live[0].state is JobState.KILLING:
+            raise ConflictError(f"job {spec.name!r} already exists, and is ending: submit again when it is gone")
+        if live:
+            raise ConflictError(
+                f"job {spec.name!r} already exists ({live[0].state.label}): kill it first "
+                f"(paddlecloud kill {spec.name}), or give this one another -jobname"
+            )
 
     @contextmanager
     def _tree(self, user: User, spec: JobSpec) -> Iterator[None]:
@@ -194,4 +254,6 @@ def _idempotency(spec: JobSpec, key: str | None) -> Idempotency | None:
         return None
     if not 0 < len(key) <= 200 or not key.isprintable() or not key.isascii():
         raise InvalidError("Idempotency-Key must be 1 to 200 printable ASCII characters", field="Idempotency-Key")
-    return Idempotency(key=key, body_hash=hashlib.sha256(wire.encode(spec)).hexdigest())
+    # Whoever repeats a submit has sent the key to their storage again too, and it has another id.
+    body = wire.encode(replace(spec, storage_key=""))
+    return Idempotency(key=key, body_hash=hashlib.sha256(body).hexdigest())

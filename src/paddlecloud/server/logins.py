@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from anyio import CapacityLimiter, to_thread
@@ -10,6 +11,7 @@ from anyio import CapacityLimiter, to_thread
 from paddlecloud.model.accounts import LoginRequest, NewToken
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import NotFoundError, UnauthenticatedError
+from paddlecloud.model.user import User
 from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.rates import Rates
@@ -31,23 +33,41 @@ class Logins:
         self._threads = CapacityLimiter(_AT_ONCE)
 
     async def login(self, request: LoginRequest, origin: Origin) -> NewToken:
+        """A new token for a password."""
         self._rates.log_in(request.name, origin.address, self._clock())
         return await to_thread.run_sync(self._login, request, origin, limiter=self._threads)
 
+    async def check(self, request: LoginRequest, origin: Origin) -> User:
+        """Whose password this is, for those who come with it each time, or with a token of another kind."""
+        self._rates.log_in(request.name, origin.address, self._clock())
+        return await to_thread.run_sync(self._check, request, origin, limiter=self._threads)
+
     def _login(self, request: LoginRequest, origin: Origin) -> NewToken:
-        try:
+        with self._recording_refusal(request.name, origin):
             made = self._accounts.login(request)
+        self._came_in(made.token.user, origin, f"token {made.token.id}")
+        return made
+
+    def _check(self, request: LoginRequest, origin: Origin) -> User:
+        with self._recording_refusal(request.name, origin):
+            user = self._users.check_password(request.name, request.password)
+        self._came_in(user.name, origin, "password")
+        return user
+
+    @contextmanager
+    def _recording_refusal(self, name: str, origin: Origin) -> Iterator[None]:
+        try:
+            yield
         except UnauthenticatedError as error:
             # A name that nobody has may be a password that was typed in the wrong place.
-            known = self._known(request.name)
+            known = self._known(name)
             detail = error.message if known else "no such user"
             self._audit.record(Action.LOGIN_REFUSED, origin, target=known, detail=detail)
             raise
-        self._rates.logged_in(request.name, origin.address)
-        self._audit.record(
-            Action.LOGIN, origin, user=made.token.user, target=made.token.user, detail=f"token {made.token.id}"
-        )
-        return made
+
+    def _came_in(self, user: str, origin: Origin, by: str) -> None:
+        self._rates.logged_in(user, origin.address)
+        self._audit.record(Action.LOGIN, origin, user=user, target=user, detail=by)
 
     def _known(self, name: str) -> str:
         try:

@@ -30,22 +30,22 @@ class Marks:
         sizes: dict[tuple[str, str], int] = {}
         for job in jobs:
             for task in task_names(job):
-                size = self._transfers.log_size(job.id, task)
+                size = self._transfers.log_size(job, task)
                 sizes[job.id, task] = size
                 if size != self._sizes.get((job.id, task)):
                     self._mark(job.id, task, now, size)
         self._sizes = sizes
 
-    def offset(self, job: str, task: str, since: datetime) -> int:
+    def offset(self, job: Job, task: str, since: datetime) -> int:
         """Where to begin reading a task's log so as to miss nothing that was written since then."""
         try:
             opened = self._transfers.open_log(job, task)
         except NotFoundError:
             return 0
-        opened.file.close()
+        opened.close()
         if opened.entry.modified_at < since:
             return opened.entry.size
-        marks = self._read(job, task)
+        marks = self._read(job.id, task)
         earlier = bisect.bisect_right(marks, since.timestamp(), key=lambda mark: mark[0])
         return min(marks[earlier - 1][1], opened.entry.size) if earlier else 0
 

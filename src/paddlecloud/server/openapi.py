@@ -23,11 +23,23 @@ from paddlecloud.model.accounts import (
     UserRequest,
 )
 from paddlecloud.model.audit import AuditPage
+from paddlecloud.model.bos import StorageKey, StorageKeyRequest
 from paddlecloud.model.finding import Finding
 from paddlecloud.model.job import Job, JobSpec, Moved
+from paddlecloud.model.registry import Registry, RegistryRequest
 from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
-from paddlecloud.model.transfers import FilePage, PackRequest, UploadPlan
+from paddlecloud.model.transfers import (
+    Datacenter,
+    FileEntry,
+    FilePage,
+    FilePlan,
+    FileRequest,
+    FolderRequest,
+    MoveRequest,
+    PackRequest,
+    UploadPlan,
+)
 from paddlecloud.model.tree import Manifest
 from paddlecloud.model.user import AccessKey, Account, Token, User
 from paddlecloud.model.views import (
@@ -79,11 +91,15 @@ _CARRIED = (
         QuotaUse,
         Registration,
         RegistrationRequest,
+        Registry,
+        RegistryRequest,
         TaskReport,
         Token,
         TokenRequest,
     ),
     *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
+    *(StorageKey, StorageKeyRequest),
+    *(Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest),
 )
 _TITLES = {
     401: "It is not known who asks",

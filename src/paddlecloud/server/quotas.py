@@ -9,13 +9,14 @@ from paddlecloud.model.accounts import QuotaUse, Use
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Job
 from paddlecloud.model.state import HELD
-from paddlecloud.model.user import ALL_CLUSTERS, Quota
+from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
 from paddlecloud.scheduler.day import day_of
 from paddlecloud.scheduler.ledger import Ledger, Standing, Tally
 from paddlecloud.scheduler.quota import Policy, Quotas
 from paddlecloud.server.settings import DEFAULT_CLUSTER, FREE, Settings
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import PAGE_LIMIT, Jobs
+from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.use import UseOfDay, UseRecords
 from paddlecloud.store.users import Users
 
@@ -28,6 +29,8 @@ class QuotaService:
         self._jobs = jobs
         self._use = UseRecords(database)
         self._use_of_day = UseOfDay(database, self._use)
+        self._kept = PfsUse(database)
+        self._space_limit = settings.pfs.space
         self._clock = clock
         self._zone = settings.zone
         self._default = settings.default_clusters
@@ -64,6 +67,7 @@ class QuotaService:
         now = self._clock()
         day = day_of(now, self._zone)
         given = self._users.quotas([user])
+        own_space = given.get(user, {}).get(ALL_CLUSTERS, NO_LIMITS).space_bytes
         used = self._use.seconds([user], day.start, day.end)
         quotas = Quotas(zone=self._zone, policies=self._policies, given=given, used=used)
         ledger = Ledger(quotas, self._held(user), now, waiting=self._waiting(user))
@@ -77,6 +81,8 @@ class QuotaService:
             resets_at=day.end,
             overall=of(ALL_CLUSTERS),
             clusters={cluster: of(cluster) for cluster in self._policies},
+            space_bytes=sum(one.size_bytes for one in self._kept.of(user)),
+            space_limit_bytes=self._space_limit if own_space is None else own_space,
         )
 
     def check_clusters(self, changed: Mapping[str, Quota | None], given: Mapping[str, Quota]) -> None:
@@ -91,7 +97,7 @@ class QuotaService:
     def _held(self, user: str) -> Iterator[Job]:
         cursor: str | None = None
         while True:
-            page = self._jobs.list(user=user, states=HELD, cursor=cursor, limit=PAGE_LIMIT)
+            page = self._jobs.list(user=user, states=HELD, hidden=True, cursor=cursor, limit=PAGE_LIMIT)
             yield from page.items
             cursor = page.next_cursor
             if cursor is None:

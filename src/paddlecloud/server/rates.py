@@ -1,4 +1,4 @@
-"""How often: so many tries to log in, mails and submits in a time, for each user and each address.
+"""How often: so many tries to come in, mails and submits in a time, for each user and each address.
 
 What one machine may ask for must not depend on a stranger: who knows your name cannot use up what you have. So a name
 together with an address is limited tightly, and a name or an address alone ten times as wide, for a lab behind one
@@ -27,7 +27,14 @@ _NAME_CHARACTERS = 100  # a name that nobody has may be as long as a request
 class Rates:
     """The limits of one server; 0 is no limit."""
 
-    def __init__(self, *, logins_a_minute: int = 0, mails_an_hour: int = 0, submits_a_minute: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        logins_a_minute: int = 0,
+        mails_an_hour: int = 0,
+        submits_a_minute: int = 0,
+        wrong_tokens_a_minute: int = 0,
+    ) -> None:
         self._lock = threading.Lock()
         logins, mails, submits = logins_a_minute, mails_an_hour, submits_a_minute
         self._wrong = Meter(logins, MINUTE, "wrong passwords a minute for one name from one address")
@@ -37,6 +44,7 @@ class Rates:
         self._askers = Meter(TENFOLD * mails, HOUR, "mails an hour at the wish of one machine")
         self._submitters = Meter(submits, MINUTE, "jobs a minute of one user")
         self._submitting = Meter(TENFOLD * submits, MINUTE, "jobs a minute from one address")
+        self._wrong_tokens = Meter(wrong_tokens_a_minute, MINUTE, "wrong tokens a minute from one address")
 
     def log_in(self, name: str, address: str, now: datetime) -> None:
         """Count a try before the password is looked at, so that many at once are no way around it."""
@@ -53,6 +61,9 @@ class Rates:
 
     def submit(self, user: str, address: str, now: datetime) -> None:
         self._take([_Claim(self._submitters, user), _Claim(self._submitting, network(address))], now)
+
+    def wrong_token(self, address: str, now: datetime) -> None:
+        self._take([_Claim(self._wrong_tokens, network(address))], now)
 
     def _take(self, claims: list[_Claim], now: datetime) -> None:
         """Count all of them or, where one is over its limit, none."""

@@ -92,7 +92,7 @@ class Retention:
     def measure(self) -> None:
         """Record what jobs have left that ended since the last time; to be called at our pace."""
         while ended := self._remains.unmeasured():
-            self._remains.measure([(one, self._files.count(one.job)) for one in ended])
+            self._remains.measure([(one, self._files.count(one.user, one.job)) for one in ended])
             self._pace.rest()
 
     def _collect(self, tally: _Tally, now: datetime, dry_run: bool) -> None:

@@ -12,12 +12,19 @@ from paddlecloud.scheduler.loop import Loop
 from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.auth import Authenticator
+from paddlecloud.server.buckets import BucketService
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
+from paddlecloud.server.incoming import Incoming
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.metrics import Metrics
+from paddlecloud.server.old_tokens import OldTokens
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.publications import PublicationService
+from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.registration import Registrations
+from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.retention import Retention
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping
@@ -33,12 +40,19 @@ class Services:
     accounts: Accounts
     jobs: JobService
     clusters: Clusters
+    quotas: QuotaService
     transfers: Transfers
+    pfs: Pfs
+    incoming: Incoming
+    old_tokens: OldTokens
     streams: Streams
     shipping: Shipping
     shares: Shares
     logins: Logins
     registrations: Registrations
+    registries: RegistryService
+    buckets: BucketService
+    publications: PublicationService
     audit: AuditService
     retention: Retention
     space: SpaceService

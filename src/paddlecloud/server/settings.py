@@ -21,6 +21,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 TEXT, JSON = "text", "json"
 OPEN, FREE = "open", "free"
 CLOSED, DOMAINS = "closed", "domains"
+LOCAL, S3 = "local", "s3"
 
 # Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
 FREE_QUOTA = Quota(running_jobs=2, waiting_jobs=100, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
@@ -80,9 +81,40 @@ class JobSettings:
     attempts: int = setting(3, kinds.whole(1, 100), "How often a job is started that loses its node.")
     tasks_limit: int = setting(1000, kinds.whole(1, 100_000), "Most tasks that one job may have.")
     upload_limit: int = setting(20 * 2**30, kinds.size, "Largest folder that a job may bring.")
+    unisolated: bool = setting(
+        False,
+        kinds.yes_or_no,
+        "Run jobs of several users also on a machine that cannot hide their files from each other.",
+    )
     python: str = setting(
         "", kinds.program, "Full path of what tasks find as python and python3; empty: the one behind this server's."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PfsSettings:
+    space: int | None = setting(
+        None, kinds.size, "Most that one user may keep in all homes together; left out: no limit but the disk."
+    )
+    count_every: timedelta = setting(
+        timedelta(hours=1), kinds.duration(1), "How often homes are counted, which jobs write without asking."
+    )
+    bos_endpoint: str = setting(
+        "https://s3.{region}.bcebos.com", kinds.text, "Where buckets of users' own (bos_url) are reached, as S3."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatacenterSettings:
+    store: str = setting(LOCAL, kinds.choice(LOCAL, S3), "Where its files are: local, a folder; s3, a bucket.")
+    path: Path | None = setting(
+        None, kinds.folder, "local: the folder with home/ and public/; left out: pfs/<name> in the data folder."
+    )
+    bucket: str = setting("", kinds.text, 's3: the bucket, or a folder in it, such as "lab/pfs".')
+    endpoint: str = setting("", kinds.text, "s3: address of the service, such as https://s3.bj.bcebos.com.")
+    region: str = setting("", kinds.text, "s3: the region that its requests are signed for.")
+    key_id: str = setting("", kinds.text, "s3: the access key.")
+    secret_file: Path | None = setting(None, kinds.folder, "s3: file with the secret key, and nothing else.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +216,9 @@ class Settings:
     mail: MailSettings = MailSettings()
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
+    pfs: PfsSettings = PfsSettings()
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+    datacenters: Mapping[str, DatacenterSettings] = field(default_factory=dict)
     embedded: bool = False  # a person's own server, which has no need to protect users from each other
     source: Path | None = None  # the file that they were read from
 
@@ -228,4 +262,5 @@ SECTIONS: Mapping[str, type] = {
     "mail": MailSettings,
     "rates": RateSettings,
     "retention": RetentionSettings,
+    "pfs": PfsSettings,
 }

@@ -47,7 +47,7 @@ class Shipping:
             raise NotFoundError(f"{job.id} has no task {task!r}", field="task")
         if not 0 <= offset < 2**63:
             raise InvalidError("offset must be the byte where the piece begins, 0 or above", field="offset")
-        return LogLength(length=self._logs.append(job.id, task, offset, piece))
+        return LogLength(length=self._logs.append(job, task, offset, piece))
 
 
 def _equal(given: str, expected: str) -> bool:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from paddlecloud.files.collect import JobFiles
 from paddlecloud.files.counting import Counter
+from paddlecloud.files.results import Results
 from paddlecloud.files.trees import Trees
+from paddlecloud.model import pfs
 from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.retention import Kept, Rule
 from paddlecloud.model.space import Disk, Share, Space, Used, UserShare
@@ -35,14 +37,15 @@ class Part(StrEnum):
     UPLOADS = "uploads"
     RESULTS = "results"
     LOGS = "logs"
+    PFS = "pfs"  # homes and public files of the datacenters in the data folder
     TASKS = "tasks"
     BACKUPS = "backups"
     OTHER = "other"
     UNKNOWN = "unknown"  # results of jobs that no record knows, such as after an older backup was restored
 
 
-_OF_USERS = (Part.UPLOADS, Part.RESULTS, Part.LOGS)
-_TOLD_IF_THERE = (Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
+_OF_USERS = (Part.UPLOADS, Part.RESULTS, Part.LOGS, Part.PFS)
+_TOLD_IF_THERE = (Part.PFS, Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
 _BY_RULE = {Part.UPLOADS: Kept.UPLOADS, Part.RESULTS: Kept.RESULTS, Part.LOGS: Kept.LOGS, Part.RECORDS: Kept.JOBS}
 
 
@@ -83,6 +86,7 @@ class SpaceService:
         self,
         *,
         folder: DataFolder,
+        results: Results,
         files: JobFiles,
         trees: Trees,
         remains: Remains,
@@ -93,6 +97,7 @@ class SpaceService:
         clock: Callable[[], datetime],
     ) -> None:
         self._folder = folder
+        self._results = results
         self._files = files
         self._trees = trees
         self._remains = remains
@@ -120,6 +125,7 @@ class SpaceService:
         with self._pace.within(seconds):
             self._count_jobs(figures)
             self._count_uploads(figures)
+            self._count_pfs(figures)
             self._count_rest(figures)
         self._figures = figures
 
@@ -139,13 +145,14 @@ class SpaceService:
         self._measure()
         for (user, kind), (used, oldest_at) in self._remains.used().items():
             figures.add(Part(kind.value), used, oldest_at, user=user)
-        names = _names(self._folder.results)
-        owned = self._remains.owned(names)
-        for name in names - owned.keys():
-            figures.add(Part.UNKNOWN, Counter(str(self._folder.results), self._pace).count(name))
-        for name, job in owned.items():
-            if not job.measured:
-                for kind, used in self._files.count(name).items():
+        there = self._results.all()
+        owned = self._remains.owned({name for _, name in there})
+        for parent, name in there:
+            job = owned.get(name)
+            if job is None or self._results.parent(job.user, name) != parent:
+                figures.add(Part.UNKNOWN, Counter(str(parent), self._pace).count(name))
+            elif not job.measured:
+                for kind, used in self._files.count(job.user, name).items():
                     figures.add(Part(kind.value), used, job.started_at, user=job.user)
 
     def _count_uploads(self, figures: _Figures) -> None:
@@ -153,13 +160,31 @@ class SpaceService:
             used = Counter(str(self._folder.files), self._pace).count(user)
             oldest_at = min((tree.asked_at for tree in self._trees.of(user)), default=None)
             figures.add(Part.UPLOADS, used, oldest_at, user=user)
+        # What live jobs have from buckets of their users' own is to them what others have sent.
+        brought = _names(self._folder.buckets)
+        owned = self._remains.owned(brought)
+        for name in brought:
+            used = Counter(str(self._folder.buckets), self._pace).count(name)
+            figures.add(Part.UPLOADS, used, user=owned[name].user if name in owned else "")
+
+    def _count_pfs(self, figures: _Figures) -> None:
+        for name in _names(self._folder.pfs):
+            datacenter = self._folder.pfs / name
+            homes = datacenter / pfs.HOME
+            for user in _names(homes):
+                figures.add(Part.PFS, Counter(str(homes), self._pace).count(user), user=user)
+            for other in _names(datacenter) - {pfs.HOME}:
+                figures.add(Part.PFS, Counter(str(datacenter), self._pace).count(other))
+            if not datacenter.is_dir():
+                figures.add(Part.PFS, Counter(str(self._folder.pfs), self._pace).count(name))
 
     def _count_rest(self, figures: _Figures) -> None:
         """All else in the data folder, so that nothing that takes space is left out."""
         folder = self._folder
         for name in _names(folder.tasks):
             figures.add(Part.TASKS, Counter(str(folder.tasks), self._pace).count(name))
-        counted = {folder.files.name, folder.results.name, folder.marks.name, folder.tasks.name}
+        elsewhere = (folder.files, folder.results, folder.marks, folder.tasks, folder.pfs, folder.buckets)
+        counted = {path.name for path in elsewhere}
         for name in _names(folder.root) - counted:
             is_record = name.startswith(folder.database.name)
             part = Part.RECORDS if is_record else Part.BACKUPS if name == Part.BACKUPS.value else Part.OTHER
@@ -196,9 +221,9 @@ def _largest_users(figures: _Figures) -> tuple[UserShare, ...]:
 
 
 def _disks(folder: DataFolder) -> tuple[Disk, ...]:
-    """The disks of the data folder and of the two folders in it that an operator may have put elsewhere."""
+    """The disks of the data folder and of the folders in it that an operator may have put elsewhere."""
     found: dict[int, Disk] = {}
-    for path in (folder.root, folder.results, folder.files):
+    for path in (folder.root, folder.results, folder.files, folder.pfs):
         if path.exists():
             room = os.statvfs(path)
             found.setdefault(
@@ -215,5 +240,5 @@ def _disks(folder: DataFolder) -> tuple[Disk, ...]:
 def _names(folder: Path) -> set[str]:
     try:
         return set(os.listdir(folder))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return set()

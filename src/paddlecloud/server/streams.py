@@ -113,7 +113,7 @@ class Streams:
         if seen:
             known = parse_offsets(seen, tasks)
             return {name: known.get(name, 0) for name in tasks}
-        return {name: self._beginning(job.id, name, tail, since) for name in tasks}
+        return {name: self._beginning(job, name, tail, since) for name in tasks}
 
     async def logs(self, job: Job, offsets: Mapping[str, int], *, follow: bool) -> AsyncIterator[bytes]:
         """The logs of these tasks from these offsets on, each in turn, until the job has ended and all was sent."""
@@ -123,7 +123,7 @@ class Streams:
         known = -1
         yield heart.beat(f"id: {format_offsets(cuts)}\n\n".encode())
         if not follow:
-            await run_in_threadpool(self._limit, job.id, cuts)
+            await run_in_threadpool(self._limit, job, cuts)
         while not self._changes.closed:
             turn = self._feed.turn()
             moves, known = self._feed.after(known), self._feed.last
@@ -131,7 +131,7 @@ class Streams:
                 # The state is read before the log: what a final state is followed by is all there will be.
                 job = await run_in_threadpool(self._jobs.get, job.id)
             complete = job.state.final or not follow
-            pieces = await run_in_threadpool(self._next_pieces, job.id, cuts, turns, complete)
+            pieces = await run_in_threadpool(self._next_pieces, job, cuts, turns, complete)
             for piece in pieces:
                 yield heart.beat(piece)
             if pieces:
@@ -143,18 +143,18 @@ class Streams:
             if heart.due():
                 yield heart.beat()
 
-    def _beginning(self, job: str, task: str, tail: int | None, since: datetime | None) -> int:
+    def _beginning(self, job: Job, task: str, tail: int | None, since: datetime | None) -> int:
         return max(
             0 if tail is None else self._transfers.tail_log(job, task, tail),
             0 if since is None else self._marks.offset(job, task, since),
         )
 
-    def _limit(self, job: str, cuts: Mapping[str, _Cut]) -> None:
+    def _limit(self, job: Job, cuts: Mapping[str, _Cut]) -> None:
         """End each log where it ends now: one that is written faster than it is read would never end."""
         for task, cut in cuts.items():
             cut.limit = self._transfers.log_size(job, task)
 
-    def _next_pieces(self, job: str, cuts: Mapping[str, _Cut], turns: deque[str], complete: bool) -> list[bytes]:
+    def _next_pieces(self, job: Job, cuts: Mapping[str, _Cut], turns: deque[str], complete: bool) -> list[bytes]:
         """Some pieces, of tasks in turn: few enough to hold in memory, many enough for a job of many tasks."""
         pieces: list[bytes] = []
         for _ in range(len(turns)):

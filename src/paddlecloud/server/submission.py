@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
-from paddlecloud.model.paths import NAME_BYTES
+from paddlecloud.model.paths import NAME_BYTES, PATH_BYTES
 from paddlecloud.model.units import describe_counts
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.ledger import Standing
@@ -26,6 +27,7 @@ NAME_CHARACTERS = 200
 COMMAND_BYTES = 100_000
 ENV_BYTES = 100_000
 WALL_TIME_SECONDS = 10 * 365 * 86400
+RESTARTS = 100
 
 _ROLE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,6 +56,7 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_environment(spec)
     _check_choices(spec)
     _check_private_resources(spec)
+    _check_texts_of_images(spec)
 
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
@@ -108,6 +111,8 @@ def _check_role(role: RoleSpec, where: str, seen: set[str]) -> None:
         raise InvalidError(
             f"{where}.min_succeeded must be from 0 to count ({role.count})", field=f"{where}.min_succeeded"
         )
+    if not 0 <= role.restarts <= RESTARTS:
+        raise InvalidError(f"{where}.restarts must be from 0 to {RESTARTS}", field=f"{where}.restarts")
     if role.resources is not None:
         _check_resources(role.resources, f"{where}.resources")
 
@@ -162,12 +167,35 @@ def _check_private_resources(spec: JobSpec) -> None:
             field="public_bcc",
         )
     if not spec.public_bos:
-        raise UnsupportedError(
-            "public_bos=0: this server cannot read storage of your own yet; leave public_bos at 1 and send files",
-            field="public_bos",
+        _check_own_storage(spec)
+        return
+    for name in ("bos_url", "storage_key"):
+        if getattr(spec, name):
+            raise InvalidError(f"{name} is for storage of your own (public_bos=0): leave it out", field=name)
+
+
+def _check_own_storage(spec: JobSpec) -> None:
+    if not spec.bos_url:
+        raise InvalidError("bos_url is missing: with public_bos=0 name the folder in your storage", field="bos_url")
+    parse_bos_url(spec.bos_url)
+    _check_text(spec.storage_key, "storage_key", NAME_BYTES)
+    if not spec.storage_key:
+        raise InvalidError(
+            "storage_key is missing: send the key to your storage (POST /v1/storage_keys) and name it by its id",
+            field="storage_key",
         )
-    if spec.bos_url:
-        raise InvalidError("bos_url is for storage of your own (public_bos=0): leave it out", field="bos_url")
+    for name in ("tree", "package"):
+        if getattr(spec, name):
+            raise InvalidError(f"{name}: with public_bos=0 a job's files are in your storage: send none", field=name)
+
+
+def _check_texts_of_images(spec: JobSpec) -> None:
+    for name in ("datacenter", "package", "image", "registry", "face"):
+        _check_text(getattr(spec, name), name, PATH_BYTES)
+    if spec.registry and not spec.image:
+        raise InvalidError("registry is for an image of yours: name it too (-image), or leave it out", field="image")
+    if spec.package and spec.tree is not None:
+        raise InvalidError("a job runs in a folder sent (tree) or one of the PFS (package): name one", field="tree")
 
 
 def _check_text(text: str, where: str, most: int) -> None:

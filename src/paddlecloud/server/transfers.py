@@ -8,15 +8,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
+from paddlecloud.files.opened import OpenedFile
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model import paths
 from paddlecloud.model.errors import FullError, InvalidError, NotFoundError, TooLargeError
-from paddlecloud.model.transfers import FileEntry, FilePage, UploadPlan
+from paddlecloud.model.job import Job
+from paddlecloud.model.transfers import FilePage, UploadPlan
 from paddlecloud.model.tree import (
     CHUNK_BYTES,
     LEFT_OUT,
@@ -46,31 +48,6 @@ class TransferLimits:
     entries: int = 200_000
     folder_characters: int = 64 * 1024 * 1024  # in the paths of all its folders, which are held in memory
     page: int = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenFile:
-    """A file of a job's results. Its first `entry.size` bytes are meant: it may still grow. The caller closes it."""
-
-    file: BinaryIO
-    entry: FileEntry
-    etag: str  # with its quotes, as RFC 9110 writes it
-
-    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces of at most a megabyte; less if the file was cut meanwhile."""
-        end = self.entry.size if end is None else min(end, self.entry.size)
-        while start < end:
-            piece = os.pread(self.file.fileno(), min(_READ_BYTES, end - start), start)
-            if not piece:
-                return
-            yield piece
-            start += len(piece)
-
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end` at once; less if the file was cut meanwhile."""
-        # A single read, which takes no second copy; a signal or a disk of another kind may cut it short.
-        content = os.pread(self.file.fileno(), end - start, start)
-        return content if len(content) == end - start else content + b"".join(self.pieces(start + len(content), end))
 
 
 class Transfers:
@@ -112,56 +89,63 @@ class Transfers:
     def tree(self, user: str, tree_id: str) -> Path:
         return self._uploads.tree(user, tree_id)
 
-    def list(self, job: str, prefix: str = "", cursor: str | None = None, limit: int = 1000) -> FilePage:
+    def list(self, job: Job, prefix: str = "", cursor: str | None = None, limit: int = 1000) -> FilePage:
         if not 0 < limit <= self._limits.page:
             raise InvalidError(f"limit {limit} is not between 1 and {self._limits.page}", field="limit")
         return self._results.list(job, prefix, cursor, limit)
 
-    def pack(self, job: str, named: Sequence[str]) -> Iterator[bytes]:
+    def pack(self, job: Job, named: Sequence[str]) -> Iterator[bytes]:
         """Small files of a job's results as one pack (see `tree.pack`), in the order of their names, in pieces.
 
         A name that is of no file, or of one that is too much for this pack, stands there as LEFT_OUT without bytes.
         """
-        if len(named) > PACK_CHUNKS:
-            raise TooLargeError(f"{len(named)} files were asked for at once, the limit is {PACK_CHUNKS}", field="paths")
-        return _packed(self._results.read(job, named, PACKED_BYTES))
+        return packed(self._results.read(job, named, PACKED_BYTES), len(named))
 
-    def open(self, job: str, path: str) -> OpenFile:
-        file, entry = self._results.open(job, path)
-        return OpenFile(file=file, entry=entry, etag=f'"{entry.size}-{os.fstat(file.fileno()).st_mtime_ns}"')
+    def open(self, job: Job, path: str) -> OpenedFile:
+        return self._results.open(job, path)
 
-    def open_log(self, job: str, task: str) -> OpenFile:
+    def open_log(self, job: Job, task: str) -> OpenedFile:
         """A task's log as it is now; NotFoundError before the task has one."""
         if "/" in task:
-            raise NotFoundError(f"{job} has no task {task!r}", field="task")
+            raise NotFoundError(f"{job.id} has no task {task!r}", field="task")
         return self.open(job, paths.log_file(task))
 
-    def log_size(self, job: str, task: str) -> int:
+    def log_size(self, job: Job, task: str) -> int:
         """How long a task's log is; 0 before it has one."""
         try:
             opened = self.open_log(job, task)
         except NotFoundError:
             return 0
-        opened.file.close()
+        opened.close()
         return opened.entry.size
 
-    def read_log(self, job: str, task: str, offset: int, limit: int) -> bytes:
+    def read_log(self, job: Job, task: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes of a task's log from `offset`; none at its end, or before the task has a log."""
         try:
             opened = self.open_log(job, task)
         except NotFoundError:
             return b""
-        with opened.file:
-            return os.pread(opened.file.fileno(), min(limit, _READ_BYTES), offset)
+        with closing(opened):
+            return os.pread(opened.fileno(), min(limit, _READ_BYTES), offset)
 
-    def tail_log(self, job: str, task: str, lines: int) -> int:
+    def tail_log(self, job: Job, task: str, lines: int) -> int:
         """The offset at which the last `lines` lines of a task's log begin, or as many as its last 64 MiB have."""
         try:
             opened = self.open_log(job, task)
         except NotFoundError:
             return 0
-        with opened.file:
-            return _last_lines(opened.file.fileno(), opened.entry.size, lines)
+        with closing(opened):
+            return _last_lines(opened.fileno(), opened.entry.size, lines)
+
+    def log_tail(self, job: Job, task: str, lines: int) -> bytes:
+        """The last `lines` lines of a task's log, or as many as its last 64 MiB have; none before it has a log."""
+        try:
+            opened = self.open_log(job, task)
+        except NotFoundError:
+            return b""
+        with closing(opened):
+            start = _last_lines(opened.fileno(), opened.entry.size, lines)
+            return opened.read(start, opened.entry.size)
 
     def _check_limits(self, manifest: Manifest) -> None:
         if len(manifest.entries) > self._limits.entries:
@@ -199,6 +183,13 @@ class Transfers:
                 f"{format_size(needed)} are to be sent and the server has room for {format_size(free)}; "
                 "ask its operator for more, or send less"
             )
+
+
+def packed(contents: Iterator[bytes | None], count: int) -> Iterator[bytes]:
+    """The contents as one pack, in pieces; None, and what does not fit any more, as LEFT_OUT."""
+    if count > PACK_CHUNKS:
+        raise TooLargeError(f"{count} files were asked for at once, the limit is {PACK_CHUNKS}", field="paths")
+    return _packed(contents)
 
 
 def _packed(contents: Iterator[bytes | None]) -> Iterator[bytes]:

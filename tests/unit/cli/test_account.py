@@ -77,6 +77,18 @@ def test_a_token_for_a_time_that_is_out_of_range_is_told_by_the_name_of_the_opti
     assert "expires_in_seconds" not in said
 
 
+def test_what_old_clients_keep_is_made_void_by_their_user_or_an_admin(server: Running, command: Command) -> None:
+    before = {name: server.users.epoch(name) for name in ("ann", "bob")}
+    said = command.type("token", "revoke", "--old-clients").stderr
+    assert "the tokens of all old clients of ann are void" in said
+    assert "it takes an admin" in command.type("token", "revoke", "--old-clients", "bob", code=3).stderr
+    as_admin(server, command).type("token", "revoke", "--old-clients", "bob")
+    assert {name: server.users.epoch(name) - before[name] for name in before} == {"ann": 1, "bob": 1}
+    assert "no user 'nobody'" in command.type("token", "revoke", "--old-clients", "nobody", code=102).stderr
+    for words in ([], ["token-1", "--old-clients"]):
+        assert "one of the two" in command.type("token", "revoke", *words, code=2).stderr
+
+
 def test_a_configured_server_that_is_away_is_told_with_the_place_that_names_it(alone: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -157,5 +157,7 @@ def test_resources_of_ones_own_need_their_section_of_client_conf() -> None:
         aliases.check(args, Profile(private={"bcc": {"ak": "a"}}, client_conf="/home/x/client.conf"))
     aliases.check(args, Profile(private={"bcc": {"ak": "a", "sk": "s"}}, client_conf="/home/x/client.conf"))
     args = read("submit_job", "--start_cmd=x", "--public_bos=0", "--bos_url=b.bj.bcebos.com/d")
-    with pytest.raises(ConfigError, match=r"ak and sk in section \[bos\].*: leave public_bos at 1"):
+    with pytest.raises(
+        ConfigError, match=r"ak and sk in section \[bos\] of /home/x/client.conf.* leave public_bos at 1"
+    ):
         aliases.check(args, Profile(client_conf="/home/x/client.conf"))

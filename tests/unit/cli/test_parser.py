@@ -64,7 +64,7 @@ def test_a_verb_that_takes_no_command_says_so() -> None:
         ("token", ["add", "x"], "did you mean 'create'?"),
         ("query_job", ["--job_id=x", "--json"], "--json is not an option; known are -h, --help, --job_id"),
         ("get_files", ["--job_id=x", "--download_dir="], "--download_dir: the name is empty: write that of a new"),
-        ("cp", ["x", ""], "DIR: the name is empty"),
+        ("cp", ["x", ""], "TARGET: the name is empty"),
         ("run", ["job", "--download-dir", ""], "--download-dir: the name is empty"),
     ],
 )
@@ -141,7 +141,7 @@ def test_an_option_before_the_verb_is_told_that_the_verb_comes_first() -> None:
         ("run", ["~/job"], "folder"),
         ("run", ["--download-dir=~/job", "."], "download_dir"),
         ("submit", ["--file=~/job"], "file"),
-        ("cp", ["x", "~/job"], "folder"),
+        ("cp", ["x", "~/job"], "target"),
         ("login", ["--ca=~/job"], "ca"),
         ("gen_token", ["--email=x", "--ca=~/job"], "ca"),
         ("serve", ["--config=~/job"], "config"),

@@ -12,6 +12,7 @@ from paddlecloud.cli import explain
 from paddlecloud.cli.aliases import query_lines
 from paddlecloud.cli.describe import describe
 from paddlecloud.model.job import Placement
+from paddlecloud.model.pfs import Who
 from paddlecloud.model.state import JobState
 from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.model.views import JobDetail
@@ -42,11 +43,11 @@ def test_quota_has_a_line_for_each_cluster_and_one_for_all(server: Running, comm
     server.users.change("ann", quotas={"local": Quota(running_jobs=2, minutes_a_day=100, wall_time_seconds=1800)})
     server.run(name="counted")
     head, local, overall = lines(command.out("quota"))
-    assert head == ["CLUSTER", "RUNNING", "WAITING", "MINUTES TODAY", "WALL TIME", "INSTANCES"]
+    assert head == ["CLUSTER", "RUNNING", "WAITING", "MINUTES TODAY", "WALL TIME", "INSTANCES", "SPACE"]
     assert local[:3] == ["local", "1 of 2", "0"]
     assert local[3].startswith("0 of 100 (resets at 20")
     assert local[4:] == ["00:30:00", "no limit"]
-    assert overall == ["all clusters", "1", "0", "0", "no limit", "no limit"]
+    assert overall == ["all clusters", "1", "0", "0", "no limit", "no limit", "0 B"]
     server.users.change("ann", quotas={"local": None})
 
 
@@ -65,12 +66,13 @@ def test_limits_are_set_one_by_one_on_all_clusters_or_on_one_and_the_others_stay
     assert lines(table)[1] == ["local", "0", "0 of 9", "0", "no limit", "3"]
     assert limits(admin, "limited", "local") == {"instances": 3, "waiting_jobs": 9}
     listed = lines(admin.out("user", "list"))
-    assert listed[0][3:8] == ["RUNNING JOBS", "MINUTES A DAY", "INSTANCES", "WALL TIME", "OWN LIMITS ON"]
-    assert next(row for row in listed if row[0] == "limited")[2:7] == [
+    assert listed[0][3:9] == ["RUNNING JOBS", "MINUTES A DAY", "INSTANCES", "WALL TIME", "SPACE", "OWN LIMITS ON"]
+    assert next(row for row in listed if row[0] == "limited")[2:8] == [
         "no limit",
         "100",
         "no limit",
         "00:30:00",
+        "no limit",
         "local",
     ]
     admin.type("user", "quota", "limited", "--cluster", "local", "--reset")
@@ -97,10 +99,25 @@ def test_limits_are_set_one_by_one_on_all_clusters_or_on_one_and_the_others_stay
         (["--wall-time", "100000:00:00"], 2, "--wall-time 100000:00:00 is too long"),
         (["--instances", "99999999999"], 2, "is not a limit: give 0 or more"),
         (["--reset", "--running-jobs", "1"], 2, "set some or reset all, not both"),
+        (["--reset", "--space", "1Gi"], 2, "set some or reset all, not both"),
+        (["--space", "much"], 2, "--space 'much' is not a size: write 512Mi, 1Gi or 10GB"),
+        (["--space", "9999999P"], 2, "is not a limit: give 0 or more"),
+        (["--cluster", "local", "--space", "1Gi"], 2, "files are of no cluster, so limit them on all together"),
     ],
 )
 def test_a_limit_that_is_none_is_refused(admin: Command, typed: list[str], code: int, says: str) -> None:
     assert says in admin.type("user", "quota", "ann", *typed, code=code).stderr
+
+
+def test_space_is_typed_and_shown_as_a_size_with_what_is_kept_of_it(server: Running, admin: Command) -> None:
+    server.add_user("keeper")
+    size = 3 * 2**19
+    server.services.pfs.write(Who(user="keeper"), "/pfs/local/home/keeper/model", [bytes(size)], size=size)
+    table = lines(admin.out("user", "quota", "keeper", "--space", "10Gi"))
+    assert [row[-1] for row in table] == ["SPACE", "no limit", "1.5 MiB of 10.0 GiB"]
+    assert limits(admin, "keeper") == {"space_bytes": 10 * 2**30}
+    admin.type("user", "quota", "keeper", "--space", "none")
+    assert lines(admin.out("quota", "--user", "keeper"))[2][-1] == "1.5 MiB"
 
 
 def test_the_limits_of_nobody_are_not_found(admin: Command) -> None:

@@ -6,15 +6,18 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from threading import Lock
 from urllib.parse import quote, unquote
 
+from paddlecloud.files.opened import OpenedFile
 from paddlecloud.model import wire
 from paddlecloud.model.errors import ConflictError, PaddleCloudError, UnreachableError
 from paddlecloud.model.transfers import PackRequest
 from paddlecloud.model.tree import Manifest
 from paddlecloud.sdk.connections import BrokenError
-from paddlecloud.server.transfers import OpenFile, Transfers
+from paddlecloud.server.transfers import Transfers
+from tests.contract.records import the_job
 
 
 class Counted:
@@ -90,17 +93,17 @@ class DirectHttp:
             asked = dict(query or {})
             cursor = asked.get("cursor")
             prefix, limit = str(asked.get("prefix") or ""), int(asked.get("limit") or 100)
-            page = self._transfers.list(found[1], prefix, None if cursor is None else str(cursor), limit)
+            page = self._transfers.list(the_job(found[1]), prefix, None if cursor is None else str(cursor), limit)
             return DirectAnswer(200, wire.encode(page), {"date": self.date})
         if found := re.fullmatch(r"/v1/jobs/([^/]*)/pack", path):
             asked_for = wire.decode(PackRequest, body).paths
-            return DirectAnswer(200, b"".join(self._transfers.pack(found[1], asked_for)), {})
+            return DirectAnswer(200, b"".join(self._transfers.pack(the_job(found[1]), asked_for)), {})
         if found := re.fullmatch(r"/v1/jobs/([^/]*)/files/(.*)", path, re.DOTALL):
-            return self._file(self._transfers.open(found[1], found[2]), headers or {}, breaks_after)
+            return self._file(self._transfers.open(the_job(found[1]), found[2]), headers or {}, breaks_after)
         raise PaddleCloudError(f"no such call: {method} {path}")
 
-    def _file(self, opened: OpenFile, asked: Mapping[str, str], breaks_after: int | None) -> DirectAnswer:
-        with opened.file:
+    def _file(self, opened: OpenedFile, asked: Mapping[str, str], breaks_after: int | None) -> DirectAnswer:
+        with closing(opened):
             if asked.get("If-Match", opened.etag) != opened.etag:
                 raise ConflictError("the file has changed since")
             headers = {"etag": opened.etag}

@@ -18,6 +18,7 @@ from paddlecloud.model.tree import Kind, pack
 from paddlecloud.sdk.download import download, unused
 from paddlecloud.sdk.target import Target
 from paddlecloud.server.transfers import TransferLimits, Transfers
+from tests.contract.records import the_job
 from tests.trees import digest
 from tests.unit.sdk.direct import Counted, DirectAnswer, DirectHttp, unreachable_after
 
@@ -27,7 +28,7 @@ LARGE = os.urandom(3 * 1024 * 1024)
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    folder = Results(tmp_path / "results").folder(JOB)
+    folder = Results(tmp_path / "results").folder(the_job(JOB))
     (folder / "log").mkdir()
     (folder / "log/trainer-0.log").write_text("hello\n")
     (folder / "rank-0/deep").mkdir(parents=True)

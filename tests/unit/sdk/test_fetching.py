@@ -15,6 +15,7 @@ from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.tree import PACKED_BYTES, RANGE_BYTES
 from paddlecloud.sdk.download import download
 from paddlecloud.server.transfers import TransferLimits, Transfers
+from tests.contract.records import the_job
 from tests.unit.sdk.direct import Counted, DirectAnswer, DirectHttp, unreachable_after
 
 JOB = paths.job_id(bytes(16))
@@ -25,7 +26,7 @@ FILE = f"GET /v1/jobs/{JOB}/files/model"
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    return Results(tmp_path / "results").folder(JOB)
+    return Results(tmp_path / "results").folder(the_job(JOB))
 
 
 @pytest.fixture

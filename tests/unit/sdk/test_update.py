@@ -14,6 +14,7 @@ from paddlecloud.model import paths
 from paddlecloud.model.errors import ConflictError, InvalidError, UnreachableError
 from paddlecloud.sdk.download import download
 from paddlecloud.server.transfers import TransferLimits, Transfers
+from tests.contract.records import the_job
 from tests.unit.sdk.direct import Counted, DirectHttp, unreachable_after
 
 JOB = paths.job_id(bytes(16))
@@ -21,7 +22,7 @@ JOB = paths.job_id(bytes(16))
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    folder = Results(tmp_path / "results").folder(JOB)
+    folder = Results(tmp_path / "results").folder(the_job(JOB))
     for name in ("a", "b", "d/c"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f"first {name}")

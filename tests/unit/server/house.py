@@ -64,6 +64,7 @@ class House:
             folder=self.folder,
             database=self.database,
             uploads=self.uploads,
+            results=self.results,
             audit=self.audit,
             clock=lambda: self.now,
             pace=self.pace,
@@ -89,7 +90,7 @@ class House:
         return job
 
     def write(self, job: Job, size: int) -> None:
-        folder = self.results.folder(job.id)
+        folder = self.results.folder(job)
         (self.folder.marks / job.id).mkdir(parents=True, exist_ok=True)
         (self.folder.marks / job.id / "trainer-0").write_text("1.0 5\n")
         for name in ("log/trainer-0.log", "rank-0/model"):
@@ -98,7 +99,7 @@ class House:
 
     def has(self, job: Job) -> list[str]:
         """What is left of a job's files."""
-        folder = self.folder.results / job.id
+        folder = self.folder.results / job.user / job.id
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
     def uploaded(self, content: bytes, user: str = "ann") -> str:

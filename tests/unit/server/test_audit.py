@@ -49,6 +49,11 @@ def test_what_is_done_to_accounts_is_on_record_with_its_request(server: Running)
     assert server.ask("DELETE", f"/v1/tokens/{token['token']['id']}", token=ann).status == 204
     assert said(newest(server)) == ("ann", "token.revoke", token["token"]["id"], "")
 
+    assert server.ask("DELETE", "/v1/users/nina/old-clients", token=root).status == 204
+    assert said(newest(server)) == ("root-of-all", "token.revoke_old", "nina", "")
+    assert server.ask("DELETE", "/v1/users/nina/old-clients", token=ann).status == 403
+    assert newest(server)["target"] == "nina"
+
     everything = str(server.get("/v1/audit?limit=1000", root))
     for secret in ("a password", "another password", key["sk"], token["secret"]):
         assert secret not in everything

@@ -21,7 +21,7 @@ from paddlecloud.model.finding import Finding, Verdict, ok
 from paddlecloud.model.job import Resources
 from paddlecloud.server import checkup, config
 from paddlecloud.server.app import utc_now
-from paddlecloud.server.checks import folder, machine, parts
+from paddlecloud.server.checks import datacenters, folder, machine, parts
 from paddlecloud.server.checks.site import Site
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.operator import ensure_operator
@@ -302,3 +302,29 @@ def test_no_finding_shows_a_secret(data: Path, tmp_path: Path) -> None:
     assert "127.0.0.1 port 1" in said
     for secret in ("hunter2", "hunter3", (data / "key").read_text().strip(), (data / "embedded.json").read_text()):
         assert secret not in said
+
+
+def test_a_datacenter_that_cannot_be_written_or_is_open_to_all_is_named(data: Path, tmp_path: Path) -> None:
+    pfs = tmp_path / "srv"
+    here = site(data, f"[datacenters.dc1]\npath = '{pfs}'")
+    assert "not there yet" in only(datacenters.datacenters(here)).text
+    (pfs / "home").mkdir(parents=True, mode=0o700)
+    assert only(datacenters.datacenters(here)).verdict is Verdict.OK
+    (pfs / "home").chmod(0o755)
+    for folder_above in (pfs, *pfs.parents):
+        if str(folder_above).startswith("/tmp/") and folder_above != Path("/tmp"):
+            folder_above.chmod(0o755)
+    found = only(datacenters.datacenters(here))
+    assert found.verdict is Verdict.WARNING
+    assert f"chmod 700 {pfs}/home" in found.remedy
+
+
+def test_a_bucket_that_does_not_answer_is_told_with_its_reason(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret")
+    text = (
+        "[datacenters.cold]\nstore = 's3'\nbucket = 'b'\nregion = 'r'\nendpoint = 'http://127.0.0.1:1'\nkey_id = 'k'\n"
+    )
+    here = site(data, f"{text}secret_file = '{tmp_path}/secret'")
+    (found,) = checkup.run(here, [datacenters.datacenters], 10.0)
+    assert found.verdict is Verdict.FAILED
+    assert "s3cret" not in str(found)

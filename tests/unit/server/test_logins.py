@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,13 @@ from typing import Any
 import pytest
 import urllib3
 
+from paddlecloud.model.accounts import LoginRequest
+from paddlecloud.model.errors import RateError, UnauthenticatedError
 from paddlecloud.model.user import Role
 from paddlecloud.server.app import utc_now
+from paddlecloud.server.audit import Origin
+from paddlecloud.server.logins import Logins
+from paddlecloud.server.rates import Rates
 from tests.unit.server.running import Running, a_spec, running
 
 PLAIN = {"rates": {"logins_a_minute": 3, "submits_a_minute": 4}, "clusters": {"local": {"policy": "open"}}}
@@ -70,6 +76,31 @@ def test_every_try_is_on_record_and_no_secret_is(server: Running) -> None:
     everything = str(server.get("/v1/audit", server.root))
     for secret in (made["secret"], "wrong place", "right horse"):
         assert secret not in everything
+
+
+def test_a_password_that_is_only_checked_is_counted_and_recorded_alike(server: Running) -> None:
+    logins = Logins(
+        accounts=server.services.accounts,
+        users=server.users,
+        rates=Rates(logins_a_minute=2),
+        audit=server.services.audit,
+        clock=utc_now,
+    )
+    origin = Origin(address="127.0.0.1", request_id="r-1")
+
+    async def check(*passwords: str) -> list[str]:
+        return [(await logins.check(LoginRequest(name="carl", password=one), origin)).name for one in passwords]
+
+    assert asyncio.run(check(*["right horse"] * 5)) == ["carl"] * 5
+    for refusal in (UnauthenticatedError, UnauthenticatedError, RateError):
+        with pytest.raises(refusal):
+            asyncio.run(check("wrong"))
+    assert [(one["target"], one["detail"]) for one in record(server, "login.refused")] == [
+        ("carl", "wrong user name or password")
+    ] * 2
+    came_in = [one for one in record(server, "login") if one["action"] == "login"]
+    assert {(one["user"], one["detail"], one["request_id"]) for one in came_in} == {("carl", "password", "r-1")}
+    assert server.users.tokens("carl") == []
 
 
 def test_a_users_submits_are_limited_and_a_repeated_one_is_no_new_job(server: Running) -> None:

@@ -27,7 +27,7 @@ class Log:
         )
         self.folder = folder
         self.marks = Marks(folder / "marks", self.transfers)
-        self.path = folder / "results" / ID / "log" / "trainer-0.log"
+        self.path = folder / "results" / "ann" / ID / "log" / "trainer-0.log"
         self.path.parent.mkdir(parents=True)
 
     def at(self, seconds: int, text: str = "") -> None:
@@ -37,7 +37,7 @@ class Log:
         self.marks.look([JOB], BEGIN + timedelta(seconds=seconds))
 
     def since(self, seconds: int) -> str:
-        offset = self.marks.offset(ID, "trainer-0", BEGIN + timedelta(seconds=seconds))
+        offset = self.marks.offset(JOB, "trainer-0", BEGIN + timedelta(seconds=seconds))
         return self.path.read_text()[offset:]
 
 
@@ -96,4 +96,4 @@ def test_a_log_that_does_not_grow_is_marked_once(log: Log) -> None:
 
 
 def test_a_log_that_is_not_there_yet_begins_at_its_beginning(log: Log) -> None:
-    assert log.marks.offset(ID, "trainer-1", BEGIN) == 0
+    assert log.marks.offset(JOB, "trainer-1", BEGIN) == 0

@@ -52,6 +52,17 @@ def test_a_third_job_waits_and_says_for_what(server: Running) -> None:
     server.reaches(waits, "running")
 
 
+def test_a_job_that_is_out_of_the_lists_counts_for_as_long_as_it_runs(server: Running) -> None:
+    token = server.add_user("hider")
+    job = server.submit(token=token, cluster="bcc")
+    server.reaches(job, "running")
+    server.services.records.hide(job)
+    assert server.get("/v1/jobs", token)["items"] == []
+    assert server.get("/v1/quota", token)["overall"]["running_jobs"] == 1
+    server.finish(job)
+    server.reaches(job, "success")
+
+
 def test_pservers_without_number_are_refused_like_instances(server: Running) -> None:
     token = server.add_user("pservers")
     many = a_spec(cluster="cce")

@@ -86,6 +86,7 @@ def test_0_is_no_limit() -> None:
     for _ in range(1000):
         rates.mail("ann@lab.example", "192.0.2.1", NOW)
         rates.submit("ann", "192.0.2.1", NOW)
+        rates.wrong_token("192.0.2.1", NOW)
 
 
 def test_a_stranger_who_guesses_does_not_lock_the_owner_of_a_name_out() -> None:
@@ -152,6 +153,16 @@ def test_a_user_and_a_whole_lab_behind_one_address_have_limits_of_their_own() ->
             rates.submit(f"user-{number}", "192.0.2.2", NOW)
     with pytest.raises(RateError, match="20 jobs a minute from one address"):
         rates.submit("one more", "192.0.2.1", NOW)
+
+
+def test_wrong_tokens_are_counted_for_each_address() -> None:
+    rates = Rates(wrong_tokens_a_minute=2)
+    for address in ("192.0.2.1", "192.0.2.2"):
+        for _ in range(2):
+            rates.wrong_token(address, NOW)
+        with pytest.raises(RateError, match="2 wrong tokens a minute from one address"):
+            rates.wrong_token(address, NOW)
+    rates.wrong_token("192.0.2.1", NOW + 30 * SECOND)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_job_goes_as_a_whole(house: House) -> None:
     assert (went.kind, went.count, went.used.files) == (Kept.JOBS, 1, 3)
     with pytest.raises(NotFoundError):
         house.jobs.get(job.id)
-    assert os.listdir(house.folder.results) == os.listdir(house.folder.marks) == []
+    assert os.listdir(house.folder.results / "ann") == os.listdir(house.folder.marks) == []
 
 
 def test_a_job_that_ended_today_or_yesterday_is_not_forgotten_whatever_the_setting(house: House) -> None:
@@ -197,7 +197,7 @@ def test_a_collection_that_is_killed_at_any_step_leaves_what_the_next_one_finish
             house.pace = Pace()
             house.keeping(jobs=30 * DAY, results=DAY, logs=DAY, uploads=DAY).retention.run(house.now)
             assert house.keeping().remains.owned([forgotten.id, job.id, live.id]).keys() == {job.id, live.id}
-            assert sorted(os.listdir(house.folder.results)) == [live.id]
+            assert sorted(os.listdir(house.folder.results / "ann")) == [live.id]
             assert sorted(os.listdir(house.folder.marks)) == [live.id]
             assert os.listdir(house.folder.files / "ann/trees") == []
             assert tree not in house.trees()
@@ -240,7 +240,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going_and_is_tried_again
     assert keeping.remains.removed(first.id) != []
     keeping.retention.run(house.now)
     assert house.has(first) == ["log/trainer-0.log"]
-    assert keeping.remains.leaving(Kept.RESULTS) == []
+    assert keeping.remains.leaving(Kept.RESULTS) == {}
 
 
 class OnFullDisk:

@@ -93,6 +93,20 @@ def test_results_that_no_record_knows_are_told_of_and_never_taken_away(house: Ho
     assert os.listdir(house.folder.results) == [job]
 
 
+def test_homes_are_their_users_own_and_public_files_nobodys(house: House) -> None:
+    for path in ("local/home/ann/data", "far/home/ann/x/y", "local/home/bob/data", "local/public/set", ".drafts/new"):
+        file = house.folder.pfs / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(LARGE))
+    (house.folder.pfs / "note").write_bytes(bytes(5000))
+    space = house.keeping().space
+    assert used(space.tell(None))["pfs"].files == 6
+    assert 5 * LARGE <= used(space.tell(None))["pfs"].size_bytes < 6 * LARGE
+    assert used(space.tell("ann"))["pfs"].files == 2
+    assert [(one.user, one.pfs.files) for one in space.tell(None, users=True).users] == [("ann", 2), ("bob", 1)]
+    assert "other" not in used(space.tell(None))
+
+
 def test_a_user_is_told_of_what_is_theirs(house: House) -> None:
     house.ended("ann", size=LARGE)
     house.ended("bob")

@@ -123,10 +123,32 @@ def test_a_right_spec_is_taken(right: JobSpec) -> None:
     check_shape(right, LIMITS)
 
 
-@pytest.mark.parametrize(("field", "private"), [("public_bcc", "public_bcc=0"), ("public_bos", "public_bos=0")])
-def test_private_resources_are_refused_in_words_and_not_dropped(field: str, private: str) -> None:
-    with pytest.raises(UnsupportedError, match=private) as refused:
-        check_shape(spec(bos_url="b.bj.bcebos.com/d", **{field: False}), LIMITS)
+def test_machines_of_ones_own_are_refused_in_words_and_not_dropped() -> None:
+    with pytest.raises(UnsupportedError, match="public_bcc=0") as refused:
+        check_shape(spec(public_bcc=False), LIMITS)
+    assert refused.value.field == "public_bcc"
+
+
+OWN = {"public_bos": False, "bos_url": "lab.bj.bcebos.com/d", "storage_key": "key-1"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"bos_url": ""}, "bos_url"),
+        ({"bos_url": "elsewhere"}, "bos_url"),
+        ({"storage_key": ""}, "storage_key"),
+        ({"storage_key": "k" * 300}, "storage_key"),
+        ({"tree": "t" * 64}, "tree"),
+        ({"package": "/pfs/local/home/ann/x"}, "package"),
+        ({"public_bos": True, "bos_url": ""}, "storage_key"),
+        ({"public_bos": True, "storage_key": ""}, "bos_url"),
+    ],
+)
+def test_storage_of_ones_own_needs_its_folder_and_key_and_no_files(changed: dict[str, Any], field: str) -> None:
+    check_shape(spec(**OWN), LIMITS)
+    with pytest.raises(InvalidError) as refused:
+        check_shape(spec(**(OWN | changed)), LIMITS)
     assert refused.value.field == field
 
 

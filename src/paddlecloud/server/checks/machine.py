@@ -125,6 +125,11 @@ _TROUBLE = (
         "share this server only among people who trust each other, or run it where user namespaces are allowed",
     ),
     (
+        "no filter of system calls",
+        "a task of root's could undo what is hidden from it",
+        "allow seccomp in the container that the server runs in, or run the server as an account of its own",
+    ),
+    (
         "limits by rlimits",
         "memory is limited for each process, not for a task as a whole, and CPUs are not limited",
         "run it by systemd with Delegate=yes, or let it write its own cgroup",

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from paddlecloud.server.rest import accounts, audit, files, jobs, server, shipping, space
+from paddlecloud.server.rest import accounts, audit, files, jobs, pfs, registry, server, shipping, space, storage
 
 ROUTERS: tuple[APIRouter, ...] = (
     server.router,
     accounts.router,
     audit.router,
     jobs.router,
+    registry.router,
+    storage.router,
     files.router,
+    pfs.router,
     shipping.router,
     space.router,
 )

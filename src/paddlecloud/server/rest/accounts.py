@@ -94,6 +94,14 @@ def change_user(name: str, caller: Sender, called: Called, body: JsonBody, origi
         return answer(called.accounts.change(caller, name, change))
 
 
+@router.delete("/users/{name}/old-clients", status_code=204, openapi_extra=says(status=204, errors=(404,)))
+def revoke_old_clients(name: str, caller: Caller, called: Called, origin: FromWhere) -> Response:
+    """Make every token that a user's PaddlePaddle Cloud clients keep useless, at once; another user's for admins."""
+    with called.audit.beside(Action.TOKEN_REVOKE_OLD, origin, user=caller.user.name, target=name):
+        called.accounts.revoke_old_clients(caller, name)
+    return done()
+
+
 @router.get("/keys", openapi_extra=says(list[AccessKey]))
 def list_keys(caller: Caller, called: Called, user: str | None = None) -> Response:
     """Access keys, without their secrets; those of another `user` are for admins."""

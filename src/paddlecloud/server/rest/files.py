@@ -68,7 +68,7 @@ def list_files(
     """A job's results, in the order of their paths."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     called.jobs.check_kept(job, prefix)
-    return answer(called.transfers.list(job.id, prefix, cursor, limit))
+    return answer(called.transfers.list(job, prefix, cursor, limit))
 
 
 @router.post("/jobs/{job_id}/pack", openapi_extra=says(bytes, media=BYTES, body=PackRequest, errors=(404, 413)))
@@ -76,7 +76,7 @@ def pack_files(job_id: str, caller: Sender, called: Called, body: PackBody) -> R
     """Many small files of a job's results, in the order asked for, as /v1/chunks takes them; one that is not there, or
     is too large for a pack, has a SHA-256 of zeros and no bytes."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
-    pieces = called.transfers.pack(job.id, wire.decode(PackRequest, body).paths)
+    pieces = called.transfers.pack(job, wire.decode(PackRequest, body).paths)
     return made_of(pieces, called.shares, caller.user.name)
 
 
@@ -86,7 +86,7 @@ def get_file(job_id: str, path: str, request: Request, caller: Caller, called: C
     and Want-Content-Digest."""
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     with called.jobs.telling_removed(job, path):
-        opened = called.transfers.open(job.id, path)
+        opened = called.transfers.open(job, path)
     return send(request, opened, Digest(called.shares, caller.user.name))
 
 
@@ -96,5 +96,5 @@ def get_log(job_id: str, task: str, request: Request, caller: Caller, called: Ca
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     digest = Digest(called.shares, caller.user.name)
     with called.jobs.telling_removed(job, paths.LOGS):
-        opened = called.transfers.open_log(job.id, task)
+        opened = called.transfers.open_log(job, task)
     return send(request, opened, digest, media="text/plain")

@@ -14,7 +14,7 @@ from paddlecloud.model.task import TaskReport
 from paddlecloud.model.views import Acceptance, JobDetail, JobPage
 from paddlecloud.server.caller import Called, Caller, FromWhere, JsonBody, Recheck, Sender, known_parameters
 from paddlecloud.server.openapi import EVENTS, says
-from paddlecloud.server.rest.answers import answer, stream
+from paddlecloud.server.rest.answers import answer, done, stream
 from paddlecloud.server.rest.moments import Since, moment
 
 router = APIRouter(
@@ -101,6 +101,13 @@ def job_events(
     job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
     pieces = called.streams.job_events(job.id, after=_event(last_event_id) or 0, follow=follow)
     return stream(pieces, recheck, called.shares.stream(caller.user.name))
+
+
+@router.post("/jobs/{job_id}/hide", status_code=204, openapi_extra=says(status=204, errors=(404,)))
+def hide_job(job_id: str, caller: Caller, called: Called, origin: FromWhere) -> Response:
+    """Take a job out of lists; all that is known of it stays, by its id."""
+    called.jobs.hide(caller.user, job_id, origin=origin)
+    return done()
 
 
 @router.get("/events", openapi_extra=says(str, media=EVENTS))

@@ -20,11 +20,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from paddlecloud.files.base import StoredFile
 from paddlecloud.model.errors import ConflictError, InvalidError, PaddleCloudError
 from paddlecloud.model.tree import RANGE_BYTES
 from paddlecloud.server.problems import problem, request_id
 from paddlecloud.server.shares import Shares
-from paddlecloud.server.transfers import OpenFile
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 _PIECES_AT_ONCE = 16
@@ -32,19 +32,19 @@ _SLICE_BYTES = 256 * 1024  # more at once than a socket takes would be copied ag
 _OF_ALL, _OF_PART = "repr-digest", "content-digest"
 
 
-def send(request: Request, opened: OpenFile, digest: Digest, *, media: str = "application/octet-stream") -> Response:
+def send(request: Request, opened: StoredFile, digest: Digest, *, media: str = "application/octet-stream") -> Response:
     """The answer, which closes the file when it has been sent."""
     try:
         answer = _answer(request, opened, digest, media)
     except BaseException:
-        opened.file.close()
+        opened.close()
         raise
     if not isinstance(answer, StreamingResponse):
-        opened.file.close()
+        opened.close()
     return answer
 
 
-def _answer(request: Request, opened: OpenFile, digest: Digest, media: str) -> Response:
+def _answer(request: Request, opened: StoredFile, digest: Digest, media: str) -> Response:
     size, headers = opened.entry.size, request.headers
     if "if-match" in headers and not _matches(headers["if-match"], opened.etag):
         changed = ConflictError("the file has changed since: fetch it from its beginning")
@@ -90,7 +90,7 @@ class _Part(StreamingResponse):
 
     def __init__(
         self,
-        opened: OpenFile,
+        opened: StoredFile,
         part: tuple[int, int],
         *,
         status: int,
@@ -121,7 +121,7 @@ class _Part(StreamingResponse):
             # Its length was told, so the answer cannot end well: the client sees it broken and asks anew.
             raise ClientDisconnect from None
         finally:
-            self._opened.file.close()
+            self._opened.close()
 
 
 def _member(digest: bytes) -> str:
@@ -137,7 +137,7 @@ class FileCutError(Exception):
     """The file became shorter while it was being sent."""
 
 
-def _pieces(opened: OpenFile, start: int, end: int) -> Iterator[bytes]:
+def _pieces(opened: StoredFile, start: int, end: int) -> Iterator[bytes]:
     for piece in opened.pieces(start, end):
         start += len(piece)
         yield piece
@@ -152,7 +152,7 @@ class Digest:
         self._shares = shares
         self._user = user
 
-    async def __call__(self, opened: OpenFile, request: Request) -> bytes:
+    async def __call__(self, opened: StoredFile, request: Request) -> bytes:
         digest = hashlib.sha256()
         pieces = opened.pieces()
 
@@ -170,7 +170,7 @@ class Digest:
         return digest.digest()
 
     @asynccontextmanager
-    async def held(self, opened: OpenFile, start: int, end: int) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def held(self, opened: StoredFile, start: int, end: int) -> AsyncIterator[tuple[bytes, bytes]]:
         """A small part, read once, and its digest: of the very bytes that are sent. Held in the user's own memory."""
 
         def read() -> tuple[bytes, bytes]:

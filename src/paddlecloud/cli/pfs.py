@@ -1,0 +1,233 @@
+"""Verbs about files of the PFS: mkdir, rm, mv, seed 001's file and publish; cp and ls come here with a path of it."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddlecloud.cli import shell, show
+from paddlecloud.cli.connect import connect
+from paddlecloud.cli.parser import Parser, Setup, add_output, path
+from paddlecloud.cli.progress import progress
+from paddlecloud.cli.show import Column
+from paddlecloud.model import pfs
+from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.tree import Kind
+from paddlecloud.model.units import format_size
+
+if TYPE_CHECKING:
+    from paddlecloud.model.transfers import FileEntry
+    from paddlecloud.sdk.pfs import Pfs
+
+_EXAMPLE = "/pfs/local/home/you/data"
+
+
+def mkdir(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=f"folders to make, with those above: {_EXAMPLE}")
+    parser.set_defaults(run=_mkdir)
+
+
+def rm(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files of the PFS; `*` and `?` may stand in names")
+    parser.add_argument("-r", "--recursive", action="store_true", help="folders too, with all that is in them")
+    parser.add_argument("-f", "--force", action="store_true", help="what is not there is no error")
+    parser.set_defaults(run=_rm)
+
+
+def mv(parser: Parser) -> None:
+    parser.add_argument("source", metavar="PATH", help="a file or folder of the PFS")
+    parser.add_argument("target", metavar="PATH", help="its new path, or the folder to put it in")
+    parser.set_defaults(run=_mv)
+
+
+def file(parser: Parser) -> None:
+    parser.branch(
+        {
+            "put": ("send a file or folder: file put src dest", _put_arguments),
+            "get": ("bring a file: file get src dest", _get_arguments),
+            "ls": ("list a folder: file ls path", _ls_arguments),
+        }
+    )
+
+
+VERBS: Mapping[str, Setup] = {"mkdir": mkdir, "rm": rm, "mv": mv, "file": file}
+
+
+def ls(paths: Sequence[str], output: str, *, recursive: bool) -> None:
+    """What is at paths of the PFS."""
+    with connect() as client:
+        found: list[FileEntry] = []
+        for one in paths:
+            for entry in _matched(client.pfs, one):
+                below = client.pfs.list(entry.path, recursive=recursive) if entry.kind is Kind.FOLDER else [entry]
+                found += below
+    columns: list[Column[FileEntry]] = [
+        Column("SIZE", lambda entry: "-" if entry.kind is Kind.FOLDER else format_size(entry.size)),
+        Column("TIME", _time, drop=1),
+        Column("PATH", _name),
+    ]
+    show.many(found, columns, output, lambda entry: entry.path, "nothing is there yet")
+
+
+def copy(sources: Sequence[str], target: str, *, verbose: bool = False) -> None:
+    """Copy between this machine and the PFS as cp does: into a folder that is there, else to that name."""
+    with connect() as client:
+        if pfs.is_pfs(target):
+            _copy_up(client.pfs, sources, target, verbose=verbose)
+        else:
+            _copy_down(client.pfs, sources, Path(path(target)), verbose=verbose)
+
+
+def _copy_up(there: Pfs, sources: Sequence[str], target: str, *, verbose: bool) -> None:
+    into = _is_folder(there, target) or len(sources) > 1 or target.endswith("/")
+    for source in sources:
+        if pfs.is_pfs(source):
+            raise InvalidError(f"{source} and {target} are both in the PFS: use mv, or bring it here first")
+        local = Path(path(source))
+        if not os.path.lexists(local):
+            raise InvalidError(f"{source} is not there; nothing was copied from it", field="source")
+        whole = source.endswith("/") or local.name in ("", ".", "..")
+        goal = f"{target.rstrip('/')}/{local.name}" if into and not (whole and local.is_dir()) else target.rstrip("/")
+        _put(there, local, goal, verbose=verbose)
+
+
+def _put(there: Pfs, local: Path, goal: str, *, verbose: bool) -> None:
+    with progress("uploading") as bar:
+        sent = there.put(local, goal, progress=bar)
+    for link in sent.skipped:
+        shell.talk(f"left out {link}: links and devices are not sent")
+    if verbose or local.is_dir():
+        shell.talk(f"{show.counted(sent.files, 'file')}, {format_size(sent.size)}, in {goal}")
+
+
+def _copy_down(there: Pfs, sources: Sequence[str], target: Path, *, verbose: bool) -> None:
+    into = target.is_dir()
+    if len(sources) > 1 and not into:
+        raise InvalidError(
+            f"{target} is not a folder, and several files are to be copied: make it first", field="target"
+        )
+    for source in sources:
+        if not pfs.is_pfs(source):
+            raise InvalidError(
+                f"neither {source} nor {target} is a path of the PFS, such as {_EXAMPLE}", field="source"
+            )
+        found = _matched(there, source)
+        if len(found) > 1 and not into:
+            raise InvalidError(f"{source} means {len(found)} files: make the folder {target} first", field="target")
+        for entry in found:
+            name = entry.path.rpartition("/")[2]
+            goal = target / name if into and not source.endswith("/") else target
+            _get(there, entry.path, goal, verbose=verbose or entry.kind is Kind.FOLDER)
+
+
+def _get(there: Pfs, source: str, goal: Path, *, verbose: bool) -> None:
+    with progress("downloading") as bar:
+        fetched = there.get(source, goal, progress=bar)
+    for link in fetched.skipped:
+        shell.talk(f"left out {link}: links are not brought")
+    if verbose:
+        shell.talk(f"{show.counted(fetched.files, 'file')}, {format_size(fetched.size)}, in {goal}")
+
+
+def _is_folder(there: Pfs, target: str) -> bool:
+    found = there.stat(target)
+    return found is not None and found.kind is Kind.FOLDER
+
+
+def _matched(there: Pfs, pattern: str, *, none_is_fine: bool = False) -> Sequence[FileEntry]:
+    try:
+        found = there.match(pattern)
+    except NotFoundError:
+        if not none_is_fine:
+            raise
+        return []
+    if not found and not none_is_fine:
+        raise NotFoundError(f"nothing matches {pattern}", field="path")
+    return found
+
+
+def _mkdir(args: Namespace) -> None:
+    with connect() as client:
+        for one in args.paths:
+            print(client.pfs.make_folder(one).path)
+
+
+def _rm(args: Namespace) -> None:
+    with connect() as client:
+        for one in args.paths:
+            for entry in _matched(client.pfs, one, none_is_fine=args.force):
+                client.pfs.remove(entry.path, recursive=args.recursive)
+                print(entry.path)
+
+
+def _mv(args: Namespace) -> None:
+    with connect() as client:
+        target = args.target
+        if _is_folder(client.pfs, target):
+            target = f"{target.rstrip('/')}/{args.source.rstrip('/').rpartition('/')[2]}"
+        print(client.pfs.move(args.source, target).path)
+
+
+def _put_arguments(parser: Parser) -> None:
+    parser.add_argument("src", help="a file, a folder, or with a `/` at its end what is in that folder")
+    parser.add_argument("dest", help="a folder of the PFS to put it in: /pfs/{datacenter}/home/{username}/…")
+    parser.set_defaults(run=_file_put)
+
+
+def _get_arguments(parser: Parser) -> None:
+    parser.add_argument("src", help="a file of the PFS")
+    parser.add_argument("dest", type=path, help="the file to write, or with a `/` at its end the folder")
+    parser.set_defaults(run=_file_get)
+
+
+def _ls_arguments(parser: Parser) -> None:
+    parser.add_argument("path", help="a folder of the PFS")
+    add_output(parser)
+    parser.set_defaults(run=_file_ls)
+
+
+def _file_put(args: Namespace) -> None:
+    """Seed 001's rules: only what is below the current folder, and always into `dest`."""
+    local = Path(path(args.src))
+    if ".." in local.parts:
+        raise InvalidError(f"src {args.src!r}: src path should be inside your submiting path", field="src")
+    if not os.path.lexists(local):
+        raise InvalidError(f"src {args.src!r} is not there", field="src")
+    content = args.src.endswith("/") and local.is_dir()
+    goal = args.dest.rstrip("/") if content else f"{args.dest.rstrip('/')}/{local.name}"
+    with connect() as client:
+        _put(client.pfs, local, goal, verbose=True)
+
+
+def _file_get(args: Namespace) -> None:
+    goal = Path(args.dest)
+    if args.dest.endswith("/") or goal.is_dir():
+        goal = goal / args.src.rpartition("/")[2]
+    if os.path.lexists(goal):
+        raise InvalidError(f"file already exist: {goal}", field="dest")
+    with connect() as client:
+        _get(client.pfs, args.src, goal, verbose=True)
+
+
+def _file_ls(args: Namespace) -> None:
+    with connect() as client:
+        found = list(client.pfs.list(args.path))
+    if args.output == "table":
+        for entry in found:
+            print(entry.path.rpartition("/")[2])
+        return
+    show.many(found, [Column("PATH", _name)], args.output, lambda entry: entry.path)
+
+
+def _time(entry: FileEntry) -> str:
+    # The folders above homes are of no time.
+    return show.local_time(entry.modified_at) if entry.modified_at.timestamp() else "-"
+
+
+def _name(entry: FileEntry) -> str:
+    if entry.kind is Kind.LINK:
+        return f"{entry.path} -> {entry.target}"
+    return f"{entry.path}/" if entry.kind is Kind.FOLDER else entry.path

@@ -1,0 +1,147 @@
+"""The PFS of a server, put together: the stores of its datacenters, and what of them a task finds below /pfs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from paddlecloud.backends.base import Mount
+from paddlecloud.files import disk
+from paddlecloud.files.base import Store
+from paddlecloud.files.drafts import Drafts
+from paddlecloud.files.local import LocalStore
+from paddlecloud.model import pfs as names
+from paddlecloud.model.errors import ConfigError, InvalidError, UnsupportedError
+from paddlecloud.model.job import Job, JobSpec
+from paddlecloud.model.pfs import Access, Area, Who
+from paddlecloud.model.tree import Kind
+from paddlecloud.model.user import User
+from paddlecloud.runtime import processes
+from paddlecloud.server.datadir import DataFolder
+from paddlecloud.server.homes import make_output
+from paddlecloud.server.incoming import Incoming
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.room import Room
+from paddlecloud.server.settings import S3, DatacenterSettings, Settings
+from paddlecloud.store.pfs_use import PfsUse
+from paddlecloud.store.users import Users
+
+_DRAFTS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """All parts of the PFS, which live as long as the server."""
+
+    stores: Mapping[str, Store]
+    outputs: Store
+    drafts: Drafts
+    room: Room
+    pfs: Pfs
+    incoming: Incoming
+
+    def mounts(self, job: Job) -> Sequence[Mount]:
+        """What a task of this job finds below /pfs."""
+        return mounts(self.stores, self.outputs, job.user)
+
+    def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
+        """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
+        known = self.pfs.datacenters
+        if spec.datacenter and spec.datacenter not in known:
+            raise InvalidError(
+                f"there is no datacenter {spec.datacenter!r}: this server has {', '.join(known)}", field="datacenter"
+            )
+        package = self._package(user, spec.package) if spec.package else ""
+        return replace(spec, datacenter=spec.datacenter or known[0], package=package)
+
+    def _package(self, user: User, path: str) -> str:
+        """The normal form of the path of a folder that a job of this user may run in."""
+        who = Who(user=user.name)
+        place = self.pfs.locate(who, path, Access.READ)
+        if place.area is Area.ABOVE or self.pfs.stat(who, path).kind is not Kind.FOLDER:
+            raise InvalidError(f"package {place.path} is not a folder that a job can run in", field="package")
+        if self.stores[place.datacenter].folder is None:
+            raise UnsupportedError(
+                f"package {place.path} is in a bucket, which tasks cannot run in: submit the folder itself, or keep it "
+                "in a datacenter with a folder",
+                field="package",
+            )
+        return place.path
+
+    def forget_drafts(self, now: datetime) -> None:
+        self.drafts.expire((now - _DRAFTS_KEPT).timestamp())
+
+
+def open_tree(settings: Settings, folder: DataFolder, users: Users, use: PfsUse, clock: Callable[[], datetime]) -> Tree:
+    stores = open_stores(settings, folder.pfs)
+    outputs = LocalStore(folder.results)
+    disk.make_folder(str(folder.pfs))
+    drafts = Drafts(folder.drafts, boot=processes.boot_id())
+    room = Room(users=users, use=use, stores=stores, limit_bytes=settings.pfs.space, clock=clock)
+    pfs = Pfs(stores=stores, outputs=outputs, room=room)
+    return Tree(stores=stores, outputs=outputs, drafts=drafts, room=room, pfs=pfs, incoming=Incoming(pfs, drafts))
+
+
+def open_stores(settings: Settings, folder: Path) -> dict[str, Store]:
+    """The store of each datacenter; `folder` holds those that the config gives no place of their own."""
+    return {name: _open(name, datacenter, folder / name) for name, datacenter in settings.datacenters.items()}
+
+
+def _open(name: str, datacenter: DatacenterSettings, folder: Path) -> Store:
+    if datacenter.store == S3:
+        return open_bucket(name, datacenter)
+    root = datacenter.path or folder
+    store = LocalStore(root)
+    # Closed to the other accounts of this machine, wherever it is.
+    (root / names.HOME).mkdir(mode=0o700, exist_ok=True)
+    return store
+
+
+def open_bucket(name: str, datacenter: DatacenterSettings) -> Store:
+    # Imported here: what speaks S3 is an extra of its own.
+    from paddlecloud.files.s3 import S3Store
+
+    return S3Store(
+        datacenter.bucket,
+        endpoint=datacenter.endpoint,
+        region=datacenter.region,
+        key_id=datacenter.key_id,
+        secret=_secret(name, datacenter),
+    )
+
+
+def _secret(name: str, datacenter: DatacenterSettings) -> str:
+    file = datacenter.secret_file
+    try:
+        return file.read_text(encoding="utf-8").strip() if file is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"datacenters.{name}.secret_file {file} cannot be read: {error}") from None
+
+
+def mounts(stores: Mapping[str, Store], outputs: Store, user: str) -> Sequence[Mount]:
+    """What a task of this user finds below /pfs, the same as its paths mean everywhere else.
+
+    A store that is elsewhere cannot be shown: its files come by the server alone.
+    """
+    found = []
+    for name, store in stores.items():
+        if store.folder is None:
+            continue
+        first = name == next(iter(stores))
+        if first:
+            make_output(store, f"{names.HOME}/{user}")
+        found.append(_mount(store, f"{names.HOME}/{user}", names.home(name, user), writable=True))
+        public = [names.public(name), *([f"/{names.ROOT}/{names.PUBLIC}"] if first else [])]
+        found += [_mount(store, names.PUBLIC, target, writable=False) for target in public]
+        if first:
+            found.append(_mount(outputs, user, f"{names.home(name, user)}/{names.OUTPUT}", writable=False))
+    return found
+
+
+def _mount(store: Store, path: str, target: str, *, writable: bool) -> Mount:
+    store.make_folder(path)
+    if store.folder is None:
+        raise ConfigError(f"{target} is not on this machine")
+    return Mount(source=store.folder / path, target=target, writable=writable)

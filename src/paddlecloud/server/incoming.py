@@ -1,0 +1,183 @@
+"""Files that come in pieces: begun, filled at offsets, gone on with after a break, and seen by nobody until whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from paddlecloud.files.base import Store, StoredFile
+from paddlecloud.files.drafts import Draft, Drafts, Scratch
+from paddlecloud.model.errors import ConflictError, InvalidError
+from paddlecloud.model.pfs import Access, Place, Who
+from paddlecloud.model.transfers import FileEntry
+from paddlecloud.model.tree import CHUNK_BYTES, Kind, is_digest
+from paddlecloud.model.units import format_size
+from paddlecloud.server.pfs import Pfs, entry_at, in_its_words
+
+LARGEST_BYTES = 2**40
+_CHECKED_BYTES = 1024 * 1024
+
+
+class Incoming:
+    def __init__(self, pfs: Pfs, drafts: Drafts) -> None:
+        self._pfs = pfs
+        self._drafts = drafts
+
+    def begin(self, who: Who, path: str, size: int) -> None:
+        """A file of this size is about to be filled. One that was begun with this size is gone on with; a file of
+        this size is what it begins as. An empty one is there at once."""
+        place = self._to_begin(who, path, size)
+        with in_its_words(place):
+            store, inside = self._pfs.at(place)
+            based = self._is_file(store, inside, place, size)
+            if size:
+                self._drafts.begin(place.path, size, owner=who.user, based=based)
+            elif not based:
+                self._pfs.write(who, path, (), size=0)
+
+    @contextmanager
+    def whole(self, who: Who, path: str) -> Iterator[Arriving]:
+        """A file that comes from its beginning to its end, however long that is."""
+        place = self._pfs.locate(who, path, Access.WRITE)
+        with self._drafts.scratch(who.user) as scratch:
+            yield Arriving(self._pfs, who, place, scratch, self._check)
+
+    def plan(self, who: Who, path: str, size: int, digests: Sequence[str]) -> Sequence[int]:
+        """The numbers of the pieces (CHUNK_BYTES each, known by their SHA-256) that are still to be sent of a file.
+
+        What an unfinished upload brought, and what the file that is there has at the same place, need not come again;
+        with nothing missing the file is there.
+        """
+        count = -(-size // CHUNK_BYTES)
+        if len(digests) != count or not all(map(is_digest, digests)):
+            raise InvalidError(
+                f"chunks must be {count} SHA-256 digests, one for each {format_size(CHUNK_BYTES)} of {size} bytes",
+                field="chunks",
+            )
+        place = self._to_begin(who, path, size)
+        with in_its_words(place):
+            store, inside = self._pfs.at(place)
+            if not self._is_file(store, inside, place, size):
+                return self._missing(who, place, size, digests, None)
+            with closing(store.open(inside)) as current:
+                if all(_fits(current.read(*_range(number, size)), digests[number]) for number in range(count)):
+                    return ()
+                return self._missing(who, place, size, digests, current)
+
+    def chunk(self, who: Who, path: str, start: int, end: int) -> bytes | None:
+        """The bytes of a range as whoever fills the file needs to know them; None: they are still to be sent."""
+        place = self._pfs.locate(who, path, Access.READ)
+        draft = self._drafts.find(place.path)
+        with in_its_words(place):
+            if draft is not None and not draft.based:
+                return draft.read(start, end, None)
+            store, inside = self._pfs.at(place)
+            with closing(store.open(inside)) as current:
+                if draft is not None:
+                    return draft.read(start, end, current)
+                return current.read(start, min(end, current.entry.size))
+
+    def size(self, who: Who, path: str) -> int:
+        """How long the file is that is being filled, or else is there."""
+        draft = self._drafts.find(self._pfs.locate(who, path, Access.READ).path)
+        return draft.size if draft is not None else self._pfs.stat(who, path).size
+
+    def fill(self, who: Who, path: str, start: int, content: bytes) -> bool:
+        """Write at an offset of a file that was begun, or is there; True: nothing of it is left to be sent."""
+        place = self._pfs.locate(who, path, Access.WRITE)
+        with in_its_words(place):
+            store, inside = self._pfs.at(place)
+            draft = self._drafts.find(place.path)
+            if draft is None:
+                draft = self._drafts.begin(place.path, store.stat(inside).size, owner=who.user, based=True)
+            if start < 0 or start + len(content) > draft.size:
+                raise InvalidError(
+                    f"{place.path}: {len(content)} bytes at {start} are not within its {draft.size}", field="offset"
+                )
+            if not draft.based:
+                whole = draft.write(start, content, None)
+            else:
+                with closing(store.open(inside)) as current:
+                    whole = draft.write(start, content, current)
+            if whole:
+                self._finish(place, draft)
+        return whole
+
+    def _to_begin(self, who: Who, path: str, size: int) -> Place:
+        if not 0 <= size <= LARGEST_BYTES:
+            raise InvalidError(f"bad file size:{size}", field="size")
+        place = self._pfs.locate(who, path, Access.WRITE)
+        self._check(who, place, size)
+        return place
+
+    def _check(self, who: Who, place: Place, size: int) -> None:
+        """Raise QuotaError if a file of this size, with what else its user has begun, is more than they may keep."""
+        self._pfs.check_room(place, size, held=self._drafts.held(who.user, but=place.path))
+
+    def _is_file(self, store: Store, inside: str, place: Place, size: int) -> bool:
+        """Whether a file of this size is there."""
+        there = entry_at(store, inside)
+        if there is not None and there.kind is Kind.FOLDER:
+            raise ConflictError(f"{place.path} is a folder; name a file in it")
+        return there is not None and there.kind is Kind.FILE and there.size == size
+
+    def _missing(
+        self, who: Who, place: Place, size: int, digests: Sequence[str], current: StoredFile | None
+    ) -> Sequence[int]:
+        # Another plan for the same path takes its place: pieces of two files must not become one.
+        draft = self._drafts.begin(place.path, size, owner=who.user, digests=digests)
+        missing = []
+        for number, digest in enumerate(digests):
+            start, end = _range(number, size)
+            if draft.read(start, end, None) is not None:
+                continue
+            same = current.read(start, end) if current is not None else None
+            if same is not None and _fits(same, digest):
+                draft.write(start, same, None)
+            else:
+                missing.append(number)
+        if not missing:
+            self._finish(place, draft)
+        return missing
+
+    def _finish(self, place: Place, draft: Draft) -> None:
+        if not draft.changed():
+            self._drafts.drop(place.path)
+            return
+        store, inside = self._pfs.at(place)
+        with self._pfs.taking([(place, draft.size)], written=0), draft.taken() as whole:
+            store.adopt(inside, whole)
+
+
+class Arriving:
+    """One such file; `check` is asked again and again as it grows."""
+
+    def __init__(
+        self, pfs: Pfs, who: Who, place: Place, scratch: Scratch, check: Callable[[Who, Place, int], None]
+    ) -> None:
+        self._pfs = pfs
+        self._who = who
+        self._place = place
+        self._scratch = scratch
+        self._check = check
+        self._checked = 0
+        check(who, place, 0)
+
+    def take(self, piece: bytes) -> None:
+        """The next piece; QuotaError when it becomes more than the user may keep."""
+        self._scratch.write(piece)
+        if self._scratch.size - self._checked >= _CHECKED_BYTES:
+            self._check(self._who, self._place, 0)
+            self._checked = self._scratch.size
+
+    def finish(self) -> FileEntry:
+        return self._pfs.adopt(self._who, self._place.path, self._scratch.whole())
+
+
+def _range(number: int, size: int) -> tuple[int, int]:
+    return number * CHUNK_BYTES, min(size, (number + 1) * CHUNK_BYTES)
+
+
+def _fits(content: bytes | None, digest: str) -> bool:
+    return content is not None and hashlib.sha256(content).hexdigest() == digest

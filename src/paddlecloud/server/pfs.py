@@ -1,0 +1,375 @@
+"""The one file tree behind every face of the server: each call says who asks, by which path, and is checked here.
+
+The path is brought into its normal form, compared with who asks (model/pfs.py), and only then does a store hear of it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from paddlecloud.files.base import Store, StoredFile
+from paddlecloud.model import paths, pfs
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, PaddleCloudError
+from paddlecloud.model.pfs import Access, Area, Place, Who
+from paddlecloud.model.transfers import Datacenter, FileEntry, FilePage
+from paddlecloud.model.tree import PACKED_BYTES, Kind
+from paddlecloud.server.homes import make_output
+from paddlecloud.server.transfers import packed
+
+PAGE = 10_000
+_MATCHES = 100_000
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class Room(Protocol):
+    """What users may keep."""
+
+    def check(self, user: str | None, datacenter: str, *, written: int, kept: int) -> None:
+        """Raise if the disk has no room for what is written now, or `kept` is more than the user may keep beside what
+        they have; None: it is nobody's own."""
+        ...
+
+    def take(self, user: str | None, datacenter: str, *, written: int, kept: int, files: int) -> None:
+        """Check, and count it at once."""
+        ...
+
+    def note(self, user: str, datacenter: str, more_bytes: int, more_files: int) -> None: ...
+
+
+class Pfs:
+    """`stores` are by datacenter, the first being the one with the results of jobs, which `outputs` holds by user."""
+
+    def __init__(self, *, stores: Mapping[str, Store], outputs: Store, room: Room) -> None:
+        self._stores = stores
+        self._outputs = outputs
+        self._room = room
+        self._made: set[tuple[str, str]] = set()
+
+    @property
+    def datacenters(self) -> Sequence[str]:
+        return tuple(self._stores)
+
+    def describe(self, user: str) -> Sequence[Datacenter]:
+        return [
+            Datacenter(name=name, home=pfs.home(name, user), public=pfs.public(name), store=store.kind)
+            for name, store in self._stores.items()
+        ]
+
+    def locate(self, who: Who, path: str, access: Access) -> Place:
+        """What a path means, if the caller may do this there."""
+        place = pfs.locate(path, self.datacenters)
+        pfs.check(place, who, access)
+        return place
+
+    def stat(self, who: Who, path: str) -> FileEntry:
+        return self._stat(self.locate(who, path, Access.READ))
+
+    def list(self, who: Who, path: str, *, cursor: str | None = None, limit: int = 1000) -> FilePage:
+        """What is in a folder, or the file itself; `cursor` is that of the page before."""
+        place = self.locate(who, path, Access.READ)
+        _check_limit(limit)
+        if place.area is Area.ABOVE:
+            return FilePage(items=tuple(self._above(place, who)))
+        found = self._stat(place)
+        if found.kind is not Kind.FOLDER:
+            return FilePage(items=(found,))
+        store, root = self.at(place)
+        behind = _name_behind(place, cursor)
+        entries = store.list(root, after=behind, limit=limit + 1)
+        return _page([_named(entry, place, root) for entry in entries], limit)
+
+    def walk(self, who: Who, path: str, *, cursor: str | None = None, limit: int = 1000) -> FilePage:
+        """All below a folder, or the file itself, each folder before what is in it."""
+        place = self.locate(who, path, Access.READ)
+        _check_limit(limit)
+        if place.area is Area.ABOVE:
+            raise InvalidError(f"{place.path} has too much below it: name a folder in it", field="path")
+        found = self._stat(place)
+        if found.kind is not Kind.FOLDER:
+            return FilePage(items=(found,))
+        store, root = self.at(place)
+        behind = "" if cursor is None else _below_behind(place, cursor)
+        if place.area is Area.HOME and not place.below and place.datacenter == self.datacenters[0]:
+            entries = self._walk_home(place, store, behind)
+        else:
+            after = f"{root}/{behind}" if behind else ""
+            entries = (_named(entry, place, root) for entry in store.walk(root, after=after))
+        return _page(list(islice(entries, limit + 1)), limit)
+
+    def _walk_home(self, place: Place, store: Store, behind: str) -> Iterator[FileEntry]:
+        """All of a home, with what jobs left where it is shown."""
+        shown = pfs.locate(f"{place.path}/{pfs.OUTPUT}", self.datacenters)
+        inner = f"{pfs.OUTPUT}/"
+        if behind == pfs.OUTPUT or behind.startswith(inner):
+            yield from self._walk_outputs(shown, behind[len(inner) :])
+        for entry in store.walk(place.root, after=f"{place.root}/{behind}" if behind else ""):
+            named = _named(entry, place, place.root)
+            if named.path.startswith(f"{shown.path}/"):
+                continue
+            yield named
+            if named.path == shown.path:
+                yield from self._walk_outputs(shown, "")
+
+    def _walk_outputs(self, shown: Place, behind: str) -> Iterator[FileEntry]:
+        store, root = self.at(shown)
+        for entry in store.walk(root, after=f"{root}/{behind}" if behind else ""):
+            yield _named(entry, shown, root)
+
+    def glob(self, who: Who, pattern: str, access: Access = Access.READ) -> Sequence[FileEntry]:
+        """What a pattern means, `*` and `?` and `[…]` being within one part of the path; a plain path means itself.
+
+        Only below what is the caller's own to read may a part be a pattern.
+        """
+        place = self.locate(who, pattern, access)
+        if not pfs.is_pattern(place.below):
+            return [self._stat(place)]
+        store, root = self.at(replace(place, below=""))
+        found = islice(_matches(store, root, place.below.split("/")), _MATCHES + 1)
+        entries = [_named(entry, replace(place, below="", parts=_area_parts(place)), root) for entry in found]
+        if len(entries) > _MATCHES:
+            raise InvalidError(f"{pattern!r} means more than {_MATCHES} files: name fewer", field="path")
+        return entries
+
+    def open(self, who: Who, path: str) -> StoredFile:
+        """A file, to be closed by the caller."""
+        place = self.locate(who, path, Access.READ)
+        if place.area is Area.ABOVE:
+            raise ConflictError(f"{place.path} is a folder; name a file in it")
+        with in_its_words(place):
+            store, inside = self.at(place)
+            return store.open(inside)
+
+    def pack(self, who: Who, named: Sequence[str]) -> Iterator[bytes]:
+        """Small files as one pack (see `tree.pack`), in the order of their paths, in pieces.
+
+        A path that is of no file of the caller's, or of one that is too much for this pack, stands there as LEFT_OUT.
+        """
+        return packed(map(partial(self._small, who), named), len(named))
+
+    def write(self, who: Who, path: str, pieces: Iterable[bytes], *, size: int) -> FileEntry:
+        """Make or replace a file of at most this size; readers see the old one or the whole new one."""
+        place = self.locate(who, path, Access.WRITE)
+        with in_its_words(place):
+            store, inside = self.at(place)
+            with self.taking([(place, size)]):
+                written = store.write(inside, pieces)
+        return _named(written, place, inside)
+
+    def adopt(self, who: Who, path: str, whole: Path) -> FileEntry:
+        """Make or replace a file by one on this server's disk."""
+        place = self.locate(who, path, Access.WRITE)
+        with in_its_words(place):
+            store, inside = self.at(place)
+            with self.taking([(place, whole.stat().st_size)]):
+                written = store.adopt(inside, whole)
+        return _named(written, place, inside)
+
+    def write_all(self, who: Who, contents: Sequence[tuple[str, bytes]]) -> None:
+        """Make or replace many small files."""
+        wanted = [(self.locate(who, path, Access.WRITE), content) for path, content in contents]
+        by_root: dict[tuple[str, str], list[tuple[Place, bytes]]] = {}
+        for place, content in wanted:
+            by_root.setdefault((place.datacenter, place.root), []).append((place, content))
+        for together in by_root.values():
+            first = together[0][0]
+            store, _ = self.at(first)
+            with in_its_words(first), self.taking([(place, len(content)) for place, content in together]):
+                store.write_all([(place.stored, content) for place, content in together])
+
+    def make_folder(self, who: Who, path: str) -> FileEntry:
+        place = self._to_make(who, path)
+        with in_its_words(place):
+            store, inside = self.at(place)
+            store.make_folder(inside)
+            return _named(store.stat(inside), place, inside)
+
+    def remove(self, who: Who, path: str, *, recursive: bool = False) -> None:
+        place = self.locate(who, path, Access.WRITE)
+        with in_its_words(place):
+            store, inside = self.at(place)
+            store.stat(inside)
+            gone = store.usage(inside)
+            store.remove(inside, recursive=recursive)
+        if place.area is Area.HOME:
+            self._room.note(place.owner, place.datacenter, -gone.size_bytes, -gone.files)
+
+    def move(self, who: Who, source: str, target: str) -> FileEntry:
+        """Rename a file or a folder within a datacenter."""
+        here, there = self.locate(who, source, Access.WRITE), self.locate(who, target, Access.WRITE)
+        if here.datacenter != there.datacenter:
+            raise InvalidError(
+                f"{here.path} and {there.path} are in different datacenters: copy it, then remove it", field="target"
+            )
+        with in_its_words(here):
+            store, inside = self.at(here)
+            store.move(inside, self.at(there)[1])
+        return self._stat(there)
+
+    def _small(self, who: Who, path: str) -> bytes | None:
+        try:
+            with closing(self.open(who, path)) as opened:
+                size = opened.entry.size
+                return opened.read(0, size) if size <= PACKED_BYTES else None
+        except PaddleCloudError:
+            return None  # the answer has begun: who asks for it alone is told why
+
+    def _to_make(self, who: Who, path: str) -> Place:
+        """As `mkdir -p`: what is there already may be named too, by who may read it."""
+        place = self.locate(who, path, Access.READ)
+        if place.area is Area.HOME and not place.below:
+            return place
+        return self.locate(who, path, Access.WRITE)
+
+    def check_room(self, place: Place, size: int, *, held: int = 0, written: int | None = None) -> None:
+        """Raise unless a file of this size may take the place of what is there, beside what else is `held`.
+
+        `written` is what of it is still to be written to the disk; all, if it is not said.
+        """
+        there = entry_at(*self.at(place))
+        kept = size + held - (there.size if there is not None and there.kind is Kind.FILE else 0)
+        self._room.check(
+            place.owner or None, place.datacenter, written=size if written is None else written, kept=max(0, kept)
+        )
+
+    @contextmanager
+    def taking(self, wanted: Sequence[tuple[Place, int]], *, written: int | None = None) -> Iterator[None]:
+        """Files of these sizes, all of one home or none, are written within: counted before, given back if it fails.
+
+        `written` is what is still to be written to the disk; all, if it is not said.
+        """
+        first = wanted[0][0]
+        owner = first.owner if first.area is Area.HOME else None
+        before = [entry_at(*self.at(place)) for place, _ in wanted]
+        size = sum(size for _, size in wanted)
+        kept = size - sum(entry.size for entry in before if entry is not None and entry.kind is Kind.FILE)
+        files = sum(entry is None for entry in before)
+        self._room.take(owner, first.datacenter, written=size if written is None else written, kept=kept, files=files)
+        try:
+            yield
+        except BaseException:
+            if owner is not None:
+                self._room.note(owner, first.datacenter, -kept, -files)
+            raise
+
+    def _stat(self, place: Place) -> FileEntry:
+        if place.area is Area.ABOVE:
+            return _folder(place.path)
+        with in_its_words(place):
+            store, inside = self.at(place)
+            return _named(store.stat(inside), place, inside)
+
+    def _above(self, place: Place, who: Who) -> Iterator[FileEntry]:
+        if not place.datacenter:
+            names: Iterable[str] = sorted(self._stores)
+        else:
+            names = (pfs.HOME, pfs.PUBLIC) if len(place.parts) == 2 else (who.user,)
+        for name in names:
+            yield _folder(f"{place.path}/{name}")
+
+    def at(self, place: Place) -> tuple[Store, str]:
+        """The store of a place, and its path there. The folders that everybody has are made when they are named."""
+        of_jobs = place.area is Area.OUTPUT
+        store = self._outputs if of_jobs else self._stores[place.datacenter]
+        key = ("" if of_jobs else place.datacenter, place.root)
+        if key not in self._made:
+            store.make_folder(place.root)
+            if place.area is Area.HOME and place.datacenter == self.datacenters[0]:
+                make_output(store, place.root)
+            self._made.add(key)
+        return store, place.stored
+
+
+def _check_limit(limit: int) -> None:
+    if not 0 < limit <= PAGE:
+        raise InvalidError(f"limit {limit} is not between 1 and {PAGE}", field="limit")
+
+
+def _page(entries: Sequence[FileEntry], limit: int) -> FilePage:
+    more = len(entries) > limit
+    return FilePage(items=tuple(entries[:limit]), next_cursor=entries[limit - 1].path if more else None)
+
+
+def _below_behind(place: Place, cursor: str) -> str:
+    """The part of a cursor, a path of the page before, below the place."""
+    whole = place.path + "/"
+    if not cursor.startswith(whole) or not cursor[len(whole) :].strip("/"):
+        raise InvalidError(f"cursor {cursor!r} is not one of this list; leave it out to begin anew", field="cursor")
+    return paths.check_relative(cursor[len(whole) :].rstrip("/"), "cursor")
+
+
+def _name_behind(place: Place, cursor: str | None) -> str:
+    return "" if cursor is None else _below_behind(place, cursor)
+
+
+def _area_parts(place: Place) -> tuple[str, ...]:
+    """The parts of the path of the area's own folder."""
+    return place.parts[: len(place.parts) - len(place.below.split("/"))]
+
+
+def _named(entry: FileEntry, place: Place, root: str) -> FileEntry:
+    """What a store found at or below `root`, as the place names it."""
+    below = entry.path.rstrip("/")[len(root) :].strip("/")
+    path = f"{place.path}/{below}" if below else place.path
+    return replace(entry, path=path)
+
+
+def _folder(path: str) -> FileEntry:
+    return FileEntry(path=path, size=0, modified_at=_EPOCH, kind=Kind.FOLDER)
+
+
+def entry_at(store: Store, path: str) -> FileEntry | None:
+    try:
+        return store.stat(path)
+    except NotFoundError:
+        return None
+
+
+def _all_in(store: Store, folder: str) -> Iterator[FileEntry]:
+    """What is in a folder, never more than a page of it in memory."""
+    after = ""
+    while True:
+        page = store.list(folder, after=after, limit=PAGE)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = _name(page[-1])
+
+
+def _name(entry: FileEntry) -> str:
+    return entry.path.rpartition("/")[2]
+
+
+def _matches(store: Store, folder: str, parts: Sequence[str]) -> Iterator[FileEntry]:
+    part, rest = parts[0], parts[1:]
+    if not pfs.is_pattern(part):
+        found = entry_at(store, f"{folder}/{part}")
+        candidates: Iterable[FileEntry] = [] if found is None else [found]
+    else:
+        # Go, whose patterns these are, writes [^a] where a shell also writes [!a].
+        fits = re.compile(fnmatch.translate(part.replace("[^", "[!")))
+        candidates = (entry for entry in _all_in(store, folder) if fits.match(_name(entry)))
+    for entry in candidates:
+        if not rest:
+            yield entry
+        elif entry.kind is Kind.FOLDER:
+            yield from _matches(store, entry.path.rstrip("/"), rest)
+
+
+@contextmanager
+def in_its_words(place: Place) -> Iterator[None]:
+    """Let errors name the path as the caller knows it, not as a store does."""
+    try:
+        yield
+    except NotFoundError:
+        raise NotFoundError(f"{place.path}: no such file or directory", field="path") from None
+    except PaddleCloudError as error:
+        raise type(error)(error.message.replace(repr(place.stored), place.path), field=error.field) from None

@@ -1,0 +1,114 @@
+"""How much users keep in the PFS, and how much they may.
+
+What comes through the server counts at once and is recorded a little later, since a record takes longer than a small
+file. What jobs write into their homes is seen when homes are counted, now and then: nothing that a task does waits for
+that, and what a crash kept from being recorded is seen then too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from paddlecloud.files.base import Store
+from paddlecloud.model import pfs
+from paddlecloud.model.errors import FullError, NotFoundError, PaddleCloudError, QuotaError
+from paddlecloud.model.units import format_size
+from paddlecloud.store.pfs_use import PfsUse
+from paddlecloud.store.users import Users
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Change:
+    size_bytes: int = 0
+    files: int = 0
+
+
+class Room:
+    def __init__(
+        self,
+        *,
+        users: Users,
+        use: PfsUse,
+        stores: Mapping[str, Store],
+        limit_bytes: int | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._users = users
+        self._use = use
+        self._stores = stores
+        self._limit_bytes = limit_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        self._unrecorded: dict[tuple[str, str], _Change] = {}
+
+    def limit(self, user: str) -> int | None:
+        """The most that a user may keep; None: no limit."""
+        own = self._users.account(user).quota.space_bytes
+        return self._limit_bytes if own is None else own
+
+    def used(self, user: str) -> int:
+        recorded = sum(one.size_bytes for one in self._use.of(user))
+        with self._lock:
+            since = sum(change.size_bytes for (whose, _), change in self._unrecorded.items() if whose == user)
+        return max(0, recorded + since)
+
+    def check(self, user: str | None, datacenter: str, *, written: int, kept: int) -> None:
+        """Raise FullError if the disk has no room for what is written now, QuotaError if `kept` is more than the user
+        may keep beside what they have; None: it is nobody's own."""
+        free = self._stores[datacenter].free_bytes()
+        if free is not None and written > free:
+            raise FullError(
+                f"this takes {format_size(written)} and the server has room for {format_size(free)}; "
+                "ask its operator for more, or send less"
+            )
+        limit = None if user is None else self.limit(user)
+        if user is None or limit is None:
+            return
+        used = self.used(user)
+        if used + kept > limit:
+            raise QuotaError(
+                f"quota: {user} keeps {format_size(used)} of {format_size(limit)} in the PFS, and this takes "
+                f"{format_size(kept)} more; remove something (paddlecloud rm), or ask an operator for more"
+            )
+
+    def take(self, user: str | None, datacenter: str, *, written: int, kept: int, files: int) -> None:
+        """Check, and count it at once: what comes at the same moment is refused if both are too much."""
+        with self._taking:
+            self.check(user, datacenter, written=written, kept=kept)
+            if user is not None:
+                self.note(user, datacenter, kept, files)
+
+    def note(self, user: str, datacenter: str, more_bytes: int, more_files: int) -> None:
+        with self._lock:
+            change = self._unrecorded.setdefault((user, datacenter), _Change())
+            change.size_bytes += more_bytes
+            change.files += more_files
+
+    def record(self) -> None:
+        """Record what came and went since the last time."""
+        with self._lock:
+            changes, self._unrecorded = self._unrecorded, {}
+        for (user, datacenter), change in changes.items():
+            self._use.add(user, datacenter, size_bytes=change.size_bytes, files=change.files, at=self._clock())
+
+    def count(self) -> None:
+        """Look what all homes really hold."""
+        for name, store in self._stores.items():
+            for user in self._users.list():
+                try:
+                    found = store.usage(f"{pfs.HOME}/{user.name}")
+                except NotFoundError:
+                    continue
+                except PaddleCloudError as error:
+                    log.warning("the home of %s in %s was not counted: %s", user.name, name, error.message)
+                    continue
+                with self._lock:
+                    self._unrecorded.pop((user.name, name), None)
+                self._use.put(user.name, name, size_bytes=found.size_bytes, files=found.files, at=self._clock())
