@@ -259,7 +259,9 @@ def _assemble(
         submits_a_minute=settings.submits_a_minute,
     )
     registrations, postman = _registrations(settings, folder, users, rates, audit, clock)
-    quotas = QuotaService(settings=settings, users=users, jobs=jobs, database=database, clock=clock)
+    quotas = QuotaService(
+        settings=settings, users=users, jobs=jobs, database=database, clock=clock, kept=tree.room.used
+    )
     clusters = Clusters(settings, backends, quotas)
     house = housekeeping(
         settings.retention, folder=folder, database=database, uploads=uploads, results=results, audit=audit, clock=clock

@@ -16,20 +16,26 @@ from paddlecloud.scheduler.quota import Policy, Quotas
 from paddlecloud.server.settings import DEFAULT_CLUSTER, FREE, Settings
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import PAGE_LIMIT, Jobs
-from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.use import UseOfDay, UseRecords
 from paddlecloud.store.users import Users
 
 
 class QuotaService:
     def __init__(
-        self, *, settings: Settings, users: Users, jobs: Jobs, database: Database, clock: Callable[[], datetime]
+        self,
+        *,
+        settings: Settings,
+        users: Users,
+        jobs: Jobs,
+        database: Database,
+        clock: Callable[[], datetime],
+        kept: Callable[[str], int],  # what a user keeps in the PFS
     ) -> None:
         self._users = users
         self._jobs = jobs
         self._use = UseRecords(database)
         self._use_of_day = UseOfDay(database, self._use)
-        self._kept = PfsUse(database)
+        self._kept = kept
         self._space_limit = settings.pfs.space
         self._clock = clock
         self._zone = settings.zone
@@ -81,7 +87,7 @@ class QuotaService:
             resets_at=day.end,
             overall=of(ALL_CLUSTERS),
             clusters={cluster: of(cluster) for cluster in self._policies},
-            space_bytes=sum(one.size_bytes for one in self._kept.of(user)),
+            space_bytes=self._kept(user),
             space_limit_bytes=self._space_limit if own_space is None else own_space,
         )
 

@@ -163,6 +163,7 @@ class Lab:
             jobs=self.jobs,
             database=self.database,
             clock=lambda: self.now,
+            kept=lambda _: 0,
         )
         self.round = Round(
             jobs=self.jobs,
