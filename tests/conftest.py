@@ -12,7 +12,6 @@ from tests import s3
 from tests.postgres import Postgres
 from tests.s3 import S3Server
 
-
 # What a shell starts in the background ignores Ctrl-C, and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
