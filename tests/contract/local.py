@@ -40,7 +40,10 @@ class Room:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.end_all()
+        try:
+            self.end_all()
+        finally:
+            self.backend.close()
 
     @property
     def tasks(self) -> Path:
@@ -114,7 +117,6 @@ class Room:
             wait_for(self.backend, handle, ended)
             assert living(handle) == []
             self.backend.clean([handle])
-        self.backend.close()
 
 
 def log(launch: Launch, task: str = "trainer-0") -> str:

@@ -67,6 +67,7 @@ def test_a_task_that_fails_more_often_than_it_may_has_failed_and_says_so(room: R
 def test_a_restart_is_counted_while_the_task_runs_and_the_others_go_on(room: Room) -> None:
     launch = room.launch(f"{COUNT}; [ $runs = 1 ] && exit 1; {FOREVER}", f"echo once; {FOREVER}", restarts=3)
     room.backend.start(launch)
+    wait_for(room.backend, launch.handle, started)
     first = wait_for(room.backend, launch.handle, lambda report: report.tasks[0].restarts == 1)
     assert [task.state for task in first.tasks] == [TaskState.RUNNING, TaskState.RUNNING]
     assert first.tasks[1].restarts == 0

@@ -181,8 +181,9 @@ def test_in_its_pid_namespace_a_task_sees_itself_alone(tmp_path: Path) -> None:
 
 
 def test_the_second_attempt_goes_on_in_the_log_and_shows_its_own_tail(room: Room) -> None:
-    room.run(room.launch("printf 'no newline'", job="job-" + "1" * 32))
-    again = room.launch("seq 3; exit 1", job="job-" + "1" * 32, attempt=2)
+    first = room.launch("printf 'no newline'")
+    room.run(first)
+    again = room.launch("seq 3; exit 1", job=first.job, attempt=2)
     task = room.run(again)
     assert log(again) == "no newline\n--- attempt 2 ---\n1\n2\n3\n"
     assert task.tail == "1\n2\n3"

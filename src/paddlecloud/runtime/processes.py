@@ -8,9 +8,12 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import time
 from typing import Iterable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
+
+_FREEZING_SECONDS = 0.5
 
 
 class Identity(NamedTuple):
@@ -80,12 +83,34 @@ def send(pids: Iterable[int], number: int) -> None:
 def send_below(number: int) -> None:
     """Send a signal to every process below this one."""
     if os.getpid() != 1:
-        send(descendants(os.getpid()), number)
+        below = _freeze(os.getpid())
+        send(below, number)
+        send(below, signal.SIGCONT)
         return
     try:
         os.kill(-1, number)  # all others of our PID namespace, at once
     except ProcessLookupError:
         return
+
+
+def _freeze(root: int) -> set[int]:
+    """Stop every process below `root`, so that none makes another that no one has seen; what was stopped."""
+    deadline = time.monotonic() + _FREEZING_SECONDS
+    frozen: set[int] = set()
+    while True:
+        still = all(_is_still(pid) for pid in frozen)  # asked before we look: what they had begun to make is there
+        new = set(descendants(root)) - frozen
+        if (still and not new) or time.monotonic() > deadline:
+            return frozen | new
+        send(new, signal.SIGSTOP)
+        frozen |= new
+        if not new:
+            time.sleep(0.001)
+
+
+def _is_still(pid: int) -> bool:
+    found = _stat(str(pid))
+    return found is None or found.state in "TtZX"
 
 
 def reap() -> list[tuple[int, int]]:

@@ -84,7 +84,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
     if order.task is not None:
         wake.knock(order.task.wake)
-    outcome, tail = _run(order, isolation, leaf, lock)
+    outcome, tail = _run(order, isolation, leaf)
     ended = Ended(
         exit_code=outcome.exit_code,
         signal=outcome.signal,
@@ -100,7 +100,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         wake.knock(order.task.wake)
 
 
-def _run(order: Order, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[Outcome, str]:
+def _run(order: Order, isolation: Isolation, leaf: Leaf) -> tuple[Outcome, str]:
     """What became of the task, and the end of the log of one that failed."""
     if order.task is None:
         return _not_started(order.problem), ""
@@ -112,7 +112,7 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[Out
         if order.problem:
             outcome = _not_started(order.problem)
         else:
-            outcome = _Supervision(order, order.task, isolation, leaf, log, lock).run()
+            outcome = _Supervision(order, order.task, isolation, leaf, log).run()
     except OSError as error:
         processes.end_all_children()
         outcome = _not_started(describe(error))
@@ -126,14 +126,13 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, lock: int) -> tuple[Out
 class _Supervision:
     """From the start of the command to the end of everything below this process."""
 
-    def __init__(self, order: Order, task: TaskFile, isolation: Isolation, leaf: Leaf, log: _Log, lock: int) -> None:
+    def __init__(self, order: Order, task: TaskFile, isolation: Isolation, leaf: Leaf, log: _Log) -> None:
         self._task = task
         self._folder = order.folder
         self._environment = order.environment
         self._isolation = isolation
         self._leaf = leaf
         self._log = log
-        self._lock = lock
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
         self._restarts = 0
         self._stopping = False
@@ -195,7 +194,8 @@ class _Supervision:
         )
         command = os.fork()
         if command == 0:
-            os.close(self._lock)
+            # The lock stays held until the command starts: from then on its environment tells whose it is, so that it
+            # is found should we be killed.
             inside.run()
         os.close(writer)
         return command, reader

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from paddlecloud.runtime import processes
@@ -62,3 +63,25 @@ def test_marked_processes_are_found_only_by_all_their_marks() -> None:
         wait_until(lambda: processes.marked(["MARK_A=1", "MARK_B=2"]) == [child.pid], "it is found")
         assert processes.marked(["MARK_A=1", "MARK_B=3"]) == []
         child.kill()
+
+
+def test_a_signal_also_reaches_what_is_being_made_while_it_is_sent() -> None:
+    crowd = "import os, time\nfor _ in range(150): os.fork() or time.sleep(1000)\ntime.sleep(1000)"
+    above = f"""
+import signal, subprocess, sys, time
+from paddlecloud.runtime import namespaces, processes
+namespaces.become_subreaper()
+subprocess.Popen([sys.executable, "-c", {crowd!r}])
+while len(processes.descendants(processes.own_identity().pid)) < 30:
+    pass
+processes.send_below(signal.SIGTERM)
+deadline = time.monotonic() + 10
+while processes.has_children() and time.monotonic() < deadline:
+    if not processes.reap():
+        time.sleep(0.01)
+left = processes.has_children()
+processes.end_all_children()
+sys.exit("some were not told" if left else 0)
+"""
+    ended = subprocess.run([sys.executable, "-c", above], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
