@@ -12,7 +12,7 @@ from tests.architecture.sources import PACKAGE, ROOT, names_used, python_files, 
 
 CLOCK = ("server/app.py", "sdk/http.py", "cli/shell.py", "runtime/")
 ENVIRONMENT = ("server/config.py", "sdk/profile.py", "cli/shell.py", "runtime/")
-PROCESSES = ("backends/", "runtime/", "cli/serve.py")
+PROCESSES = ("backends/", "runtime/", "cli/local.py")
 RECORDS = ("store/",)
 OUTPUT = ("cli/", "runtime/")
 

@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.job import Job
-from paddlecloud.model.retention import Going, Item, Kept, Removed, TreeUse
+from paddlecloud.model.kept import Kept, Removed
+from paddlecloud.model.retention import Going, Item, TreeUse
 from paddlecloud.model.space import Used
 from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.store import schema

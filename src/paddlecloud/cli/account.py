@@ -119,7 +119,7 @@ def _logout(_: Namespace) -> None:
 
 
 def _config(args: Namespace) -> None:
-    from paddlecloud.cli import serve
+    from paddlecloud.cli import local, serve
 
     if args.server:
         print(serve.settings_text(Path(args.config) if args.config else None), end="")
@@ -139,8 +139,8 @@ def _config(args: Namespace) -> None:
         Column("FROM", lambda row: row["source"]),
     ]
     nothing = "nothing is configured: the embedded server is started by the first command that needs one"
-    if not serve.can_serve():
-        nothing = f"nothing is configured: paddlecloud login names a server; to run one here: {serve.INSTALL}"
+    if not local.can_serve():
+        nothing = f"nothing is configured: paddlecloud login names a server; to run one here: {local.INSTALL}"
     show.many(rows, columns, args.output, lambda row: row["name"], nothing)
 
 

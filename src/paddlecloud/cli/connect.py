@@ -21,9 +21,9 @@ def connect() -> Client:
     around = profiles.surroundings()
     profile = profiles.load(around)
     if profile.embedded:
-        from paddlecloud.cli import serve
+        from paddlecloud.cli import local
 
-        serve.ensure_server(around)
+        local.ensure_server(around)
         profile = profiles.load(around)
     if not profile.identified:
         from paddlecloud.sdk import identity

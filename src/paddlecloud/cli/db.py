@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import shell, show
+from paddlecloud.cli.local import require_server_parts
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
-from paddlecloud.cli.serve import require_server_parts
 from paddlecloud.model.units import format_size
 
 if TYPE_CHECKING:

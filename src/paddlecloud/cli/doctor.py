@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import paddlecloud
 from paddlecloud import __version__
-from paddlecloud.cli import serve, shell, show
+from paddlecloud.cli import local, serve, shell, show
 from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.model import wire
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, Verdict, failed, ok, warning
+from paddlecloud.model.service import Health
 from paddlecloud.model.units import describe_duration, format_size
-from paddlecloud.model.views import Health
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import Profile, Surroundings
 
@@ -127,7 +127,7 @@ def _there(around: Surroundings, config: Path | None) -> Iterator[Finding]:
     except PaddleCloudError as error:
         yield failed("profile", error.message)
         return
-    if profile.embedded and serve.answering(around.data_folder) is None:
+    if profile.embedded and local.answering(around.data_folder) is None:
         yield from _machine(None, embedded=True)
         return
     if not profile.server:
@@ -209,8 +209,8 @@ def _certificate(profile: Profile) -> Iterator[Finding]:
 
 def _machine(config: Path | None, *, embedded: bool) -> Iterator[Finding]:
     """A server of this machine, by its settings and its folder."""
-    if not serve.can_serve():
-        yield warning("server", "no server is configured, and none can run here", serve.INSTALL)
+    if not local.can_serve():
+        yield warning("server", "no server is configured, and none can run here", local.INSTALL)
         return
     yield from _guarded("settings", lambda: serve.checkup(config, embedded=embedded))
 

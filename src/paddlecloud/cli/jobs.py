@@ -23,7 +23,8 @@ from paddlecloud.model.units import format_size
 from paddlecloud.sdk.spec import duration
 
 if TYPE_CHECKING:
-    from paddlecloud.model.views import Cluster, JobDetail
+    from paddlecloud.model.service import Cluster
+    from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.client import Client
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.paddlepaddle import worker_name
 
 if TYPE_CHECKING:
-    from paddlecloud.model.views import LogPiece
+    from paddlecloud.model.log import LogPiece
 
 _LONGEST_LINE = 64 * 1024
 

@@ -70,11 +70,11 @@ def _check_email(email: str) -> None:
 
 
 def _nothing_needed(around: Surroundings) -> int:
-    from paddlecloud.cli import serve
+    from paddlecloud.cli import local
 
     key = around.data_folder / "embedded.json"
-    if not serve.can_serve():
-        here = f"no server is configured, and none can run on this machine: that takes {serve.INSTALL}."
+    if not local.can_serve():
+        here = f"no server is configured, and none can run on this machine: that takes {local.INSTALL}."
     else:
         here = "no server is configured, and the embedded one of this machine needs no access key by mail: just submit "
         here += f"a job. Its key is in {key}." if key.exists() else "a job."

@@ -8,7 +8,7 @@ from pathlib import Path
 from paddlecloud.files.counting import Counter
 from paddlecloud.files.results import Results
 from paddlecloud.model import paths
-from paddlecloud.model.retention import Kept
+from paddlecloud.model.kept import Kept
 from paddlecloud.model.space import Used
 from paddlecloud.runtime.removal import Only, Pause, remove
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from paddlecloud.model.retention import Kept
+from paddlecloud.model.kept import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from paddlecloud.model.job import Job, JobSpec, Moved, Resources
-from paddlecloud.model.retention import Removed
-from paddlecloud.model.state import JobState
+from paddlecloud.model.job import Job, JobSpec, Moved
+from paddlecloud.model.kept import Removed
 from paddlecloud.model.task import TaskReport
 
 
@@ -50,59 +49,3 @@ class JobPage:
 
     items: tuple[Job, ...]
     next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPiece:
-    """Some text of one task's log. `offset` is the byte after it, where the next piece of the task begins."""
-
-    task: str
-    offset: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLength:
-    """The answer to a piece of a log: how many bytes of it are durable, where the next piece begins."""
-
-    length: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
-    """Closes a stream of logs: the state that the job was in when all of its log had been sent."""
-
-    state: JobState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """A cluster that jobs may name. Capacity is None where it keeps its own queue or does not answer."""
-
-    name: str
-    backend: str
-    policy: str  # "open", "free"
-    default: bool  # whether `--cluster=default` may choose it
-    capacity: Resources | None = None
-    free: Resources | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemDetail:
-    """An error as RFC 9457 words it; `code` names the class of model/errors.py to raise, `field` the wrong part."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    field: str | None = None
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """`status` is "ok", or says in a word what the server still waits for."""
-
-    status: str
-    version: str

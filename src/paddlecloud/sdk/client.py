@@ -27,7 +27,7 @@ from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.state import LIVE, JobState
-from paddlecloud.model.views import Acceptance, Cluster, JobDetail, JobPage, LogPiece
+from paddlecloud.model.views import Acceptance, JobDetail, JobPage
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.http import Http, warn
 from paddlecloud.sdk.profile import Profile
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     # Imported by the methods that use them: a question about a job should not wait for what moves files.
     from paddlecloud.model.accounts import QuotaUse
     from paddlecloud.model.finding import Finding
+    from paddlecloud.model.log import LogPiece
+    from paddlecloud.model.service import Cluster
     from paddlecloud.model.space import Collection, Space
     from paddlecloud.model.transfers import FileEntry
     from paddlecloud.sdk import transfer
@@ -255,6 +257,8 @@ class Client:
 
         `tail` begins with the last lines of each task; `since` ("10m") with what was written in that time.
         """
+        from paddlecloud.model.log import LogPiece
+
         path = f"/v1/jobs/{self.resolve(job)}/logs"
         query = {"task": task, "tail": tail, "since": since, "follow": int(follow)}
         for event in self.http.follow(path, query, is_last=lambda event: event.name == "end"):
@@ -317,6 +321,8 @@ class Client:
 
     def clusters(self) -> Sequence[Cluster]:
         """The clusters that a job may name, with what they have and what is free."""
+        from paddlecloud.model.service import Cluster
+
         return self.http.get(list[Cluster], "/v1/clusters")
 
     def doctor(self) -> Sequence[Finding]:

@@ -30,7 +30,7 @@ from paddlecloud.model.errors import (
     UnreachableError,
 )
 from paddlecloud.model.job import Job
-from paddlecloud.model.retention import Kept, Removed
+from paddlecloud.model.kept import Kept, Removed
 from paddlecloud.model.units import describe_duration, format_size
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.buckets import BucketService, in_words, nothing_there, results_place

@@ -9,7 +9,7 @@ from paddlecloud.backends.base import Backend
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
-from paddlecloud.model.views import Cluster
+from paddlecloud.model.service import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
 from paddlecloud.server.config import kept_from_tasks
 from paddlecloud.server.datadir import DataFolder

@@ -14,7 +14,8 @@ from typing import Protocol
 from paddlecloud.files.collect import JobFiles
 from paddlecloud.files.trees import Tree, Trees
 from paddlecloud.model import retention
-from paddlecloud.model.retention import LEFT_BY_JOBS, Going, Item, Kept, Rule, TreeUse
+from paddlecloud.model.kept import LEFT_BY_JOBS, Kept
+from paddlecloud.model.retention import Going, Item, Rule, TreeUse
 from paddlecloud.model.space import Used
 from paddlecloud.server.pace import Pace
 from paddlecloud.store.audit import Audit

@@ -10,7 +10,7 @@ from datetime import datetime
 from paddlecloud.files.collect import JobFiles
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
-from paddlecloud.model.retention import Kept
+from paddlecloud.model.kept import Kept
 from paddlecloud.server import collectors
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.datadir import DataFolder

@@ -14,7 +14,7 @@ from paddlecloud.model import lifecycle, paddlepaddle, paths, wire
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, JobSpec
-from paddlecloud.model.retention import Kept, Removed, kinds_at
+from paddlecloud.model.kept import Kept, Removed, kinds_at
 from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.user import User

@@ -26,7 +26,9 @@ from paddlecloud.model.audit import AuditPage
 from paddlecloud.model.bos import StorageKey, StorageKeyRequest
 from paddlecloud.model.finding import Finding
 from paddlecloud.model.job import Job, JobSpec, Moved
+from paddlecloud.model.log import LogEnd, LogLength, LogPiece
 from paddlecloud.model.registry import Registry, RegistryRequest
+from paddlecloud.model.service import Cluster, Health, ProblemDetail
 from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.transfers import (
@@ -42,17 +44,7 @@ from paddlecloud.model.transfers import (
 )
 from paddlecloud.model.tree import Manifest
 from paddlecloud.model.user import AccessKey, Account, Token, User
-from paddlecloud.model.views import (
-    Acceptance,
-    Cluster,
-    Health,
-    JobDetail,
-    JobPage,
-    LogEnd,
-    LogLength,
-    LogPiece,
-    ProblemDetail,
-)
+from paddlecloud.model.views import Acceptance, JobDetail, JobPage
 from paddlecloud.server import problems
 
 JSON = "application/json"

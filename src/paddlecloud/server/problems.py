@@ -19,7 +19,7 @@ from paddlecloud.model.errors import (
     UnauthenticatedError,
     UnreachableError,
 )
-from paddlecloud.model.views import ProblemDetail
+from paddlecloud.model.service import ProblemDetail
 
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {

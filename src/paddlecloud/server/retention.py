@@ -15,7 +15,8 @@ from itertools import islice
 from paddlecloud.files.collect import JobFiles
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import FullError
-from paddlecloud.model.retention import LEFT_BY_JOBS, RECENT, Going, Kept, Rule
+from paddlecloud.model.kept import LEFT_BY_JOBS, Kept
+from paddlecloud.model.retention import RECENT, Going, Rule
 from paddlecloud.model.space import Collected, Collection, Used
 from paddlecloud.model.units import format_size
 from paddlecloud.server.audit import HERE, AuditService, Origin

@@ -10,7 +10,7 @@ import hmac
 from paddlecloud.files.arriving import ArrivingLogs
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnauthenticatedError
 from paddlecloud.model.job import Job
-from paddlecloud.model.views import LogLength
+from paddlecloud.model.log import LogLength
 from paddlecloud.server.jobs import task_names
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher

@@ -18,7 +18,8 @@ from paddlecloud.files.results import Results
 from paddlecloud.files.trees import Trees
 from paddlecloud.model import pfs
 from paddlecloud.model.errors import UnreachableError
-from paddlecloud.model.retention import Kept, Rule
+from paddlecloud.model.kept import Kept
+from paddlecloud.model.retention import Rule
 from paddlecloud.model.space import Disk, Share, Space, Used, UserShare
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.pace import Pace, TimeUpError

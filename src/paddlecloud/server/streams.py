@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from paddlecloud.model import wire
 from paddlecloud.model.errors import InvalidError, NotFoundError
 from paddlecloud.model.job import Job, Moved
-from paddlecloud.model.views import LogEnd, LogPiece
+from paddlecloud.model.log import LogEnd, LogPiece
 from paddlecloud.server.changes import Changes, wait
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.jobs import task_names

@@ -14,7 +14,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, false, func, insert, or_, select, update
 
-from paddlecloud.model.retention import Going, Item, Kept, Removed
+from paddlecloud.model.kept import Kept, Removed
+from paddlecloud.model.retention import Going, Item
 from paddlecloud.model.space import Used
 from paddlecloud.model.state import FINAL
 from paddlecloud.store.batches import batches

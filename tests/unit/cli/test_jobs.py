@@ -8,8 +8,9 @@ from datetime import timedelta
 from paddlecloud.cli import show
 from paddlecloud.cli.jobs import cluster_columns, queue_columns
 from paddlecloud.model.job import Resources
+from paddlecloud.model.service import Cluster
 from paddlecloud.model.state import JobState
-from paddlecloud.model.views import Cluster, Forecast, JobDetail
+from paddlecloud.model.views import Forecast, JobDetail
 from tests.unit.cli.command import Command
 from tests.unit.cli.records import CREATED, ID, a_job
 from tests.unit.server.running import Running

@@ -14,9 +14,10 @@ from paddlecloud.cli.describe import describe
 from paddlecloud.cli.logs import Lines
 from paddlecloud.cli.show import Column
 from paddlecloud.model.job import Moved, Placement, Resources, RoleSpec, TaskPlacement
+from paddlecloud.model.log import LogPiece
 from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import TaskReport, TaskState
-from paddlecloud.model.views import Forecast, JobDetail, LogPiece
+from paddlecloud.model.views import Forecast, JobDetail
 from tests.unit.cli.records import CREATED, ID, a_job
 
 ROWS = [("job-1", "running", "a reason that is long"), ("job-22", "queue", "")]

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from paddlecloud.model import retention
-from paddlecloud.model.retention import Going, Item, Kept, Removed, Rule, TreeUse, kinds_at, unused_since
+from paddlecloud.model.kept import Kept, Removed, kinds_at
+from paddlecloud.model.retention import Going, Item, Rule, TreeUse, unused_since
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -10,9 +10,10 @@ from paddlecloud import Client
 from paddlecloud.model import wire
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import JobSpec, RoleSpec
+from paddlecloud.model.service import ProblemDetail
 from paddlecloud.model.transfers import UploadPlan
 from paddlecloud.model.tree import Manifest
-from paddlecloud.model.views import Acceptance, ProblemDetail
+from paddlecloud.model.views import Acceptance
 from tests.unit.cli.records import a_job
 from tests.unit.sdk.answering import Answer, Asked, Web, web
 

@@ -13,7 +13,7 @@ import pytest
 from paddlecloud.files.results import Results
 from paddlecloud.model.bos import StorageKeyRequest
 from paddlecloud.model.job import Job
-from paddlecloud.model.retention import Kept, Removed
+from paddlecloud.model.kept import Kept, Removed
 from paddlecloud.model.state import JobState
 from paddlecloud.model.user import Role
 from paddlecloud.server.audit import AuditService

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.model.errors import NotFoundError
-from paddlecloud.model.retention import Kept, Rule
+from paddlecloud.model.kept import Kept
+from paddlecloud.model.retention import Rule
 from paddlecloud.model.state import JobState
 from paddlecloud.server.collectors import Uploads
 from paddlecloud.store.retention import Forgetting

@@ -11,7 +11,8 @@ import pytest
 
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import FullError, NotFoundError
-from paddlecloud.model.retention import Going, Item, Kept, Rule
+from paddlecloud.model.kept import Kept
+from paddlecloud.model.retention import Going, Item, Rule
 from paddlecloud.model.space import Collected
 from paddlecloud.model.state import JobState
 from paddlecloud.server.audit import HERE

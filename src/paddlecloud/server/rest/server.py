@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from paddlecloud.model import wire
 from paddlecloud.model.finding import Finding
-from paddlecloud.model.views import Cluster, Health
+from paddlecloud.model.service import Cluster, Health
 from paddlecloud.server.caller import Admin, Called, Caller, Scraper, known_parameters
 from paddlecloud.server.openapi import TEXT, document, says
 from paddlecloud.server.rest.answers import answer

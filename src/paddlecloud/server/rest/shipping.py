@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from paddlecloud.model.views import LogLength
+from paddlecloud.model.log import LogLength
 from paddlecloud.server.caller import Called, LogBody, OfTask, known_parameters
 from paddlecloud.server.openapi import BYTES, says
 from paddlecloud.server.rest.answers import answer

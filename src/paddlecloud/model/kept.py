@@ -1,0 +1,45 @@
+"""What is kept for a while, and what a job has no more of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from paddlecloud.model import paths
+
+
+class Kept(StrEnum):
+    """What is kept by rules of its own; the words are those of the settings in [retention]."""
+
+    RESULTS = "results"
+    LOGS = "logs"
+    JOBS = "jobs"
+    UPLOADS = "uploads"
+    AUDIT = "audit"
+
+
+LEFT_BY_JOBS = (Kept.RESULTS, Kept.LOGS)
+
+
+def kinds_at(path: str) -> tuple[Kept, ...]:
+    """Of which kinds the files are at and below a path of a job's results; "" is all of them."""
+    if not path:
+        return LEFT_BY_JOBS
+    return (Kept.LOGS,) if path.partition("/")[0] == paths.LOGS else (Kept.RESULTS,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What a finished job has no more: the setting `by` let it go."""
+
+    kind: Kept
+    at: datetime
+    by: str
+
+    @property
+    def words(self) -> str:
+        return f"removed on {self.at:%Y-%m-%d} by the server's retention ({self.by})"
+
+    def sentence(self, job: str) -> str:
+        return f"the {self.kind.value} of {job} were {self.words}"
