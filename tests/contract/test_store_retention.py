@@ -240,8 +240,17 @@ def test_a_folder_is_of_a_job_or_of_none(jobs: Jobs, remains: Remains) -> None:
     live, done = brought_to(jobs, S.RUNNING), measured(jobs, remains, "bob")
     assert remains.owned([live.id, done.id, "job-nobody", ".x"]) == {
         live.id: Owned(user="ann", started_at=live.started_at, measured=False, busy=True),
-        done.id: Owned(user="bob", started_at=done.started_at, measured=True, busy=False),
+        done.id: Owned(user="bob", started_at=done.started_at, measured=True, busy=False, ended_at=done.finished_at),
     }
+
+
+def test_what_two_measure_at_once_is_recorded_once(jobs: Jobs, remains: Remains) -> None:
+    job = brought_to(jobs, S.SUCCESS)
+    jobs.cleaned([job.handle])
+    (ended,) = remains.unmeasured()
+    remains.measure([(ended, {Kept.RESULTS: Used(size_bytes=5, files=1)})])
+    remains.measure([(ended, {Kept.RESULTS: Used(size_bytes=9, files=1)})])
+    assert remains.total_bytes(Kept.RESULTS) == 5
 
 
 def test_the_first_job_is_the_oldest_record(jobs: Jobs, records: Forgetting) -> None:

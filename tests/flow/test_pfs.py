@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from paddlecloud.model import wire
 from paddlecloud.model.errors import ForbiddenError, NotFoundError, PaddleCloudError, QuotaError
+from paddlecloud.model.transfers import CopiedFile, CopyReport, CopyRequest, RoomRequest
 from paddlecloud.sdk.client import Client
 from paddlecloud.sdk.profile import Profile
 from tests.flow.goclient import GoClient, RefusedError
@@ -81,7 +83,7 @@ def test_results_are_seen_in_the_home_by_every_face(lab: Lab, ann: Person) -> No
     assert model in {entry.path for entry in ann.client.pfs.list(ann.home, recursive=True)}
     assert ann.run(f"cat {model}; echo x > {model}")[1].startswith("weights\n")
     assert ann.old.get_file(model) == b"weights\n"
-    with pytest.raises(ForbiddenError, match="written by jobs alone"):
+    with pytest.raises(ForbiddenError, match=f"goes as a whole: paddlecloud rm -r {ann.home}/output/{job.id}$"):
         ann.client.pfs.remove(model)
 
 
@@ -104,6 +106,10 @@ WAYS: dict[str, Callable[[Person, str], object]] = {
     "remove": lambda person, path: person.client.pfs.remove(path, recursive=True),
     "move away": lambda person, path: person.client.pfs.move(path, f"{person.home}/mine"),
     "move onto": lambda person, path: person.client.pfs.move(f"{person.home}/own", path),
+    "copy away": lambda person, path: person.client.pfs.copy(path, f"{person.home}/mine"),
+    "copy file": lambda person, path: _copied(person, path, f"{person.home}/mine"),
+    "copy onto": lambda person, path: person.client.pfs.copy(f"{person.home}/own", path),
+    "room": lambda person, path: person.client.http.request("POST", "/v1/room", body=_room(path)),
     "make folder": lambda person, path: person.client.pfs.make_folder(f"{path}/below"),
     "package": lambda person, path: person.client.http.request("POST", "/v1/jobs", body=_job(path)),
 }
@@ -112,6 +118,18 @@ WAYS: dict[str, Callable[[Person, str], object]] = {
 def _said(message: str) -> None:
     if message:
         raise RefusedError(message)
+
+
+def _copied(person: Person, source: str, target: str) -> None:
+    asked = CopyRequest(files=(CopiedFile(source=source, target=target),))
+    answer = person.client.http.request("POST", "/v1/copies", body=wire.encode(asked))
+    last = wire.decode(CopyReport, answer.data.splitlines()[-1])
+    if last.code:
+        raise RefusedError(last.message)
+
+
+def _room(path: str) -> bytes:
+    return wire.encode(RoomRequest(path=path, size=1))
 
 
 def _job(package: str) -> bytes:

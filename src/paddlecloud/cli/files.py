@@ -6,6 +6,7 @@ import argparse
 import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,15 +33,16 @@ def cp(parser: Parser) -> None:
     parser.add_argument(
         "--update", action="store_true", help="TARGET may hold earlier results: bring what is new or changed since"
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="say what was copied")
+    parser.add_argument("-v", "--verbose", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-r", "-R", "--recursive", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-chunksize", type=int, help=argparse.SUPPRESS)
     parser.usage = f"{parser.prog} [options] SOURCE… TARGET"
     parser.epilog = "\n".join(
         [
-            "between this machine and the PFS:",
+            "between this machine and the PFS, or within it:",
             "  paddlecloud cp data /pfs/local/home/you/          folders are copied whole",
             "  paddlecloud cp '/pfs/local/home/you/part-*' .     patterns are of the server's files",
+            "  paddlecloud cp /pfs/public/mnist /pfs/local/home/you/     by the server itself",
             "results of a job, into a new folder:",
             "  paddlecloud cp job-… results",
             "  paddlecloud cp job-…:rank-0/model model",
@@ -52,23 +54,24 @@ def cp(parser: Parser) -> None:
 VERBS: Mapping[str, Setup] = {"cp": cp}
 
 
-def ls(paths: Sequence[str], output: str, *, recursive: bool) -> None:
-    """List files of the PFS, or the results of a job."""
+def ls(paths: Sequence[str], output: str, *, recursive: bool, limit: int | None = None) -> None:
+    """List files of the PFS, or the results of a job; at most `limit`."""
     if all(map(is_pfs, paths)):
         from paddlecloud.cli import pfs
 
-        pfs.ls(paths, output, recursive=recursive)
+        pfs.ls(paths, output, recursive=recursive, limit=limit)
     elif len(paths) == 1:
-        _list_results(paths[0], output)
+        _list_results(paths[0], output, limit)
     else:
         raise InvalidError("list the results of one job at a time, or paths that all begin with /pfs/")
 
 
-def _list_results(source: str, output: str) -> None:
+def _list_results(source: str, output: str, limit: int | None) -> None:
     ref, _, prefix = source.partition(":")
     with connect() as client:
         job = client.resolve(ref)
-        found = [entry for entry in client.files(job, prefix) if entry.kind is not Kind.FOLDER]
+        files = (entry for entry in client.files(job, prefix) if entry.kind is not Kind.FOLDER)
+        found = list(islice(files, limit))
         tell_removed(client, job)
     columns: list[Column[FileEntry]] = [
         Column("SIZE", lambda entry: format_size(entry.size)),
@@ -76,6 +79,8 @@ def _list_results(source: str, output: str) -> None:
         Column("PATH", lambda entry: entry.path),
     ]
     show.many(found, columns, output, lambda entry: entry.path, "no results yet")
+    if len(found) == limit:
+        shell.talk(f"the first {limit}; -n 0 lists all")
 
 
 def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[str]:
@@ -114,7 +119,7 @@ def _cp(args: Namespace) -> None:
     if any(map(is_pfs, (*args.sources, args.target))):
         from paddlecloud.cli import pfs
 
-        pfs.copy(args.sources, args.target, verbose=args.verbose)
+        pfs.copy(args.sources, args.target)
         return
     if len(args.sources) > 1:
         raise InvalidError("copy the results of one job at a time, or name a path of the PFS (/pfs/…)")

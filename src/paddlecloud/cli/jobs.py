@@ -42,7 +42,7 @@ def ls(parser: Parser) -> None:
     parser.add_argument("--name", help="only jobs of this name")
     parser.add_argument("--user", help="only jobs of this user (for admins)")
     parser.add_argument("-A", "--all", action="store_true", help="jobs of all users (for admins)")
-    parser.add_argument("-n", "--limit", type=count, default=_LIMIT, help=f"at most so many; 0: all ({_LIMIT})")
+    parser.add_argument("-n", "--limit", type=count, help=f"at most so many; 0: all ({_LIMIT} jobs, all files)")
     add_output(parser)
     parser.set_defaults(run=_ls)
 
@@ -131,10 +131,10 @@ def _ls(args: Namespace) -> None:
     if args.paths:
         from paddlecloud.cli import files
 
-        files.ls(args.paths, args.output, recursive=args.recursive)
+        files.ls(args.paths, args.output, recursive=args.recursive, limit=args.limit or None)
         return
     states = _states(args.state or ())
-    limit = args.limit or None
+    limit = (_LIMIT if args.limit is None else args.limit) or None
     with connect() as client:
         jobs = client.list(states=states, name=args.name, user=args.user, everyone=args.all, limit=limit)
     filtered = args.state or args.name or args.user

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.show import Column
 from paddlecloud.model import pfs
-from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.units import format_size
 
@@ -38,8 +40,11 @@ def rm(parser: Parser) -> None:
 
 
 def mv(parser: Parser) -> None:
-    parser.add_argument("source", metavar="PATH", help="a file or folder of the PFS")
-    parser.add_argument("target", metavar="PATH", help="its new path, or the folder to put it in")
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="files and folders of the PFS; `*` and `?` may stand in names"
+    )
+    parser.add_argument("target", metavar="TARGET", help="its new path, or the folder to put it in; of several, that")
+    parser.usage = f"{parser.prog} SOURCE… TARGET"
     parser.set_defaults(run=_mv)
 
 
@@ -56,54 +61,107 @@ def file(parser: Parser) -> None:
 VERBS: Mapping[str, Setup] = {"mkdir": mkdir, "rm": rm, "mv": mv, "file": file}
 
 
-def ls(paths: Sequence[str], output: str, *, recursive: bool) -> None:
-    """What is at paths of the PFS."""
+def ls(paths: Sequence[str], output: str, *, recursive: bool, limit: int | None = None) -> None:
+    """What is at paths of the PFS, at most `limit` of it."""
     with connect() as client:
+        matched = [entry for one in paths for entry in _matched(client.pfs, one)]
         found: list[FileEntry] = []
-        for one in paths:
-            for entry in _matched(client.pfs, one):
-                below = client.pfs.list(entry.path, recursive=recursive) if entry.kind is Kind.FOLDER else [entry]
-                found += below
+        for entry in matched:
+            left = None if limit is None else limit - len(found)
+            if entry.kind is Kind.FOLDER:
+                found += client.pfs.list(entry.path, recursive=recursive, limit=left)
+            else:
+                found += [entry][:left]
     columns: list[Column[FileEntry]] = [
         Column("SIZE", lambda entry: "-" if entry.kind is Kind.FOLDER else format_size(entry.size)),
         Column("TIME", _time, drop=1),
         Column("PATH", _name),
     ]
     show.many(found, columns, output, lambda entry: entry.path, "nothing is there yet")
+    if len(found) == limit:
+        shell.talk(f"the first {limit}; -n 0 lists all")
 
 
-def copy(sources: Sequence[str], target: str, *, verbose: bool = False) -> None:
-    """Copy between this machine and the PFS as cp does: into a folder that is there, else to that name."""
+def copy(sources: Sequence[str], target: str) -> None:
+    """Copy to, from or within the PFS as cp does: into a folder that is there, else to that name."""
     with connect() as client:
         if pfs.is_pfs(target):
-            _copy_up(client.pfs, sources, target, verbose=verbose)
+            _copy_up(client.pfs, sources, target)
         else:
-            _copy_down(client.pfs, sources, Path(path(target)), verbose=verbose)
+            _copy_down(client.pfs, sources, Path(path(target)))
 
 
-def _copy_up(there: Pfs, sources: Sequence[str], target: str, *, verbose: bool) -> None:
-    into = _is_folder(there, target) or len(sources) > 1 or target.endswith("/")
-    for source in sources:
-        if pfs.is_pfs(source):
-            raise InvalidError(f"{source} and {target} are both in the PFS: use mv, or bring it here first")
-        local = Path(path(source))
-        if not os.path.lexists(local):
-            raise InvalidError(f"{source} is not there; nothing was copied from it", field="source")
-        whole = source.endswith("/") or local.name in ("", ".", "..")
-        goal = f"{target.rstrip('/')}/{local.name}" if into and not (whole and local.is_dir()) else target.rstrip("/")
-        _put(there, local, goal, verbose=verbose)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is to go to a path of the PFS: a path of it, or of this machine; `content`: what is in it, not itself."""
+
+    name: str
+    content: bool
+    there: str = ""
+    here: Path | None = None
 
 
-def _put(there: Pfs, local: Path, goal: str, *, verbose: bool) -> None:
+def _copy_up(there: Pfs, sources: Sequence[str], target: str) -> None:
+    found = [one for source in sources for one in _sources(there, source)]
+    for one, goal in _goals(there, found, target):
+        if one.here is not None:
+            _put(there, one.here, goal)
+        else:
+            _copy_within(there, one.there, goal)
+
+
+def _sources(there: Pfs, source: str) -> Sequence[_Source]:
+    if pfs.is_pfs(source):
+        return _sources_there(there, source, content=source.endswith("/"))
+    local = Path(path(source))
+    if not os.path.lexists(local):
+        raise InvalidError(f"{source} is not there; nothing was copied from it", field="source")
+    content = local.is_dir() and (source.endswith("/") or local.name in ("", ".", ".."))
+    return [_Source(local.name, content, here=local)]
+
+
+def _sources_there(there: Pfs, source: str, *, content: bool = False) -> Sequence[_Source]:
+    return [
+        _Source(entry.path.rpartition("/")[2], content and entry.kind is Kind.FOLDER, there=entry.path)
+        for entry in _matched(there, source)
+    ]
+
+
+def _goals(there: Pfs, found: Sequence[_Source], target: str) -> Sequence[tuple[_Source, str]]:
+    """Where each is to go: below the target if that is a folder, which it must be for several."""
+    at = there.stat(target)
+    several = len(found) > 1
+    if several and at is not None and at.kind is not Kind.FOLDER:
+        raise InvalidError(f"{target} is a file, and {len(found)} are to go there: name a folder", field="target")
+    into = several or target.endswith("/") or (at is not None and at.kind is Kind.FOLDER)
+    plain = target.rstrip("/")
+    goals = [(one, f"{plain}/{one.name}" if into and not one.content else plain) for one in found]
+    taken: dict[str, str] = {}
+    for one, goal in goals:
+        typed = one.there or str(one.here)
+        if not one.content and taken.setdefault(goal, typed) != typed:
+            raise InvalidError(f"{taken[goal]} and {typed} would both become {goal}: name one of them", field="source")
+    return goals
+
+
+def _put(there: Pfs, local: Path, goal: str) -> None:
     with progress("uploading") as bar:
         sent = there.put(local, goal, progress=bar)
     for link in sent.skipped:
         shell.talk(f"left out {link}: links and devices are not sent")
-    if verbose or local.is_dir():
-        shell.talk(f"{show.counted(sent.files, 'file')}, {format_size(sent.size)}, in {goal}")
+    already = f"; {format_size(sent.there)} of it was there already" if sent.there else ""
+    shell.talk(f"{show.counted(sent.files, 'file')}, {format_size(sent.size)}, in {goal}{already}")
 
 
-def _copy_down(there: Pfs, sources: Sequence[str], target: Path, *, verbose: bool) -> None:
+def _copy_within(there: Pfs, source: str, goal: str) -> None:
+    with progress("copying") as bar:
+        copied = there.copy(source, goal, progress=bar)
+    for link in copied.skipped:
+        shell.talk(f"left out {link}: links are not copied")
+    shell.talk(f"{show.counted(copied.files, 'file')}, {format_size(copied.size)}, in {goal}")
+
+
+def _copy_down(there: Pfs, sources: Sequence[str], target: Path) -> None:
     into = target.is_dir()
     if len(sources) > 1 and not into:
         raise InvalidError(
@@ -120,21 +178,15 @@ def _copy_down(there: Pfs, sources: Sequence[str], target: Path, *, verbose: boo
         for entry in found:
             name = entry.path.rpartition("/")[2]
             goal = target / name if into and not source.endswith("/") else target
-            _get(there, entry.path, goal, verbose=verbose or entry.kind is Kind.FOLDER)
+            _get(there, entry.path, goal)
 
 
-def _get(there: Pfs, source: str, goal: Path, *, verbose: bool) -> None:
+def _get(there: Pfs, source: str, goal: Path) -> None:
     with progress("downloading") as bar:
         fetched = there.get(source, goal, progress=bar)
     for link in fetched.skipped:
         shell.talk(f"left out {link}: links are not brought")
-    if verbose:
-        shell.talk(f"{show.counted(fetched.files, 'file')}, {format_size(fetched.size)}, in {goal}")
-
-
-def _is_folder(there: Pfs, target: str) -> bool:
-    found = there.stat(target)
-    return found is not None and found.kind is Kind.FOLDER
+    shell.talk(f"{show.counted(fetched.files, 'file')}, {format_size(fetched.size)}, in {goal}")
 
 
 def _matched(there: Pfs, pattern: str, *, none_is_fine: bool = False) -> Sequence[FileEntry]:
@@ -157,18 +209,41 @@ def _mkdir(args: Namespace) -> None:
 
 def _rm(args: Namespace) -> None:
     with connect() as client:
-        for one in args.paths:
-            for entry in _matched(client.pfs, one, none_is_fine=args.force):
-                client.pfs.remove(entry.path, recursive=args.recursive)
-                print(entry.path)
+        matched = [entry.path for one in args.paths for entry in _matched(client.pfs, one, none_is_fine=args.force)]
+
+        def remove(found: str) -> None:
+            try:
+                client.pfs.remove(found, recursive=args.recursive)
+            except NotFoundError:
+                if not args.force:
+                    raise
+            print(found)
+
+        _each([partial(remove, found) for found in dict.fromkeys(matched)])
 
 
 def _mv(args: Namespace) -> None:
     with connect() as client:
-        target = args.target
-        if _is_folder(client.pfs, target):
-            target = f"{target.rstrip('/')}/{args.source.rstrip('/').rpartition('/')[2]}"
-        print(client.pfs.move(args.source, target).path)
+        found = [one for source in args.sources for one in _sources_there(client.pfs, source)]
+
+        def move(source: str, goal: str) -> None:
+            print(client.pfs.move(source, goal).path)
+
+        _each([partial(move, one.there, goal) for one, goal in _goals(client.pfs, found, args.target)])
+
+
+def _each(acts: Sequence[Callable[[], None]]) -> None:
+    """Do all; what one is refused is told, keeps none of the others from being done, and is the command's end."""
+    refused: PaddleCloudError | None = None
+    for act in acts:
+        try:
+            act()
+        except PaddleCloudError as error:
+            if refused is not None:
+                shell.talk(refused.message)
+            refused = error
+    if refused is not None:
+        raise refused
 
 
 def _put_arguments(parser: Parser) -> None:
@@ -199,7 +274,7 @@ def _file_put(args: Namespace) -> None:
     content = args.src.endswith("/") and local.is_dir()
     goal = args.dest.rstrip("/") if content else f"{args.dest.rstrip('/')}/{local.name}"
     with connect() as client:
-        _put(client.pfs, local, goal, verbose=True)
+        _put(client.pfs, local, goal)
 
 
 def _file_get(args: Namespace) -> None:
@@ -209,7 +284,7 @@ def _file_get(args: Namespace) -> None:
     if os.path.lexists(goal):
         raise InvalidError(f"file already exist: {goal}", field="dest")
     with connect() as client:
-        _get(client.pfs, args.src, goal, verbose=True)
+        _get(client.pfs, args.src, goal)
 
 
 def _file_ls(args: Namespace) -> None:

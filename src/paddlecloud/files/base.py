@@ -8,12 +8,14 @@ docs/stores.md; tests/contract/test_files_stores.py is what each must do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from paddlecloud.model.transfers import FileEntry
+
+Progress = Callable[[int], None]  # bytes that were copied since the last call; may raise to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,13 @@ class Store(Protocol):
 
     def adopt(self, path: str, whole: Path) -> FileEntry:
         """Make or replace a file by one on this server's disk, which is gone from there afterwards."""
+        ...
+
+    def copy(self, whole: StoredFile, path: str, progress: Progress) -> FileEntry:
+        """Make or replace a file by another of any store, without its bytes coming through here where that can be.
+
+        ConflictError if that one is cut or replaced meanwhile.
+        """
         ...
 
     def make_folder(self, path: str) -> None:

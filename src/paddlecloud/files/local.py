@@ -13,12 +13,14 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 from paddlecloud.files import below, disk
-from paddlecloud.files.base import StoredFile, Usage
+from paddlecloud.files.base import Progress, StoredFile, Usage
 from paddlecloud.files.below import Found
+from paddlecloud.files.copied import cut_short, exactly
 from paddlecloud.files.counting import Counter, content
 from paddlecloud.files.opened import OpenedFile, etag_of
 from paddlecloud.model import paths
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 STAGING = ".staging"
 _STAGED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
+_COPIED_BYTES = 64 * 1024 * 1024  # between two calls of a progress
 _BATCH = 10_000  # names of one folder that a walk holds; each batch costs a look at all of them
 _IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -129,6 +132,12 @@ class LocalStore:
         whole.unlink(missing_ok=True)
         return entry
 
+    def copy(self, whole: StoredFile, path: str, progress: Progress) -> FileEntry:
+        self._check_no_folder(path)
+        if not isinstance(whole, OpenedFile):
+            return self.write(path, exactly(whole, progress))
+        return self._copied(whole.fileno(), replace(whole.entry, path=path), progress)
+
     def make_folder(self, path: str) -> None:
         with _in_our_words(path):
             os.close(below.made_folder(self._root, _checked(path)))
@@ -215,10 +224,13 @@ class LocalStore:
             os.fsync(folder)
         return True
 
-    def _copied(self, descriptor: int, entry: FileEntry) -> FileEntry:
+    def _copied(self, descriptor: int, entry: FileEntry, progress: Progress = lambda _: None) -> FileEntry:
         def fill(copy: int) -> None:
-            with disk.room_for(repr(entry.path)):
-                disk.copy(descriptor, 0, copy, 0, entry.size)
+            with disk.room_for(repr(entry.path)), cut_short(entry.path):
+                for at in range(0, entry.size, _COPIED_BYTES):
+                    count = min(_COPIED_BYTES, entry.size - at)
+                    disk.copy(descriptor, at, copy, at, count)
+                    progress(count)
 
         with self._staged(entry.path) as (staging, name):
             made = _made(staging, name, entry.path, fill)

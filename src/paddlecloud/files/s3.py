@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddlecloud.files.base import StoredFile, Usage
+from paddlecloud.files.base import Progress, StoredFile, Usage
 from paddlecloud.files.bucket import PAGE, PART_BYTES, Bucket, in_parallel
+from paddlecloud.files.copied import exactly
 from paddlecloud.files.keys import LAST, MARKER, in_order, key_of, path_of
 from paddlecloud.model.errors import ConflictError, NotFoundError, PaddleCloudError
 from paddlecloud.model.transfers import FileEntry
@@ -92,6 +93,15 @@ class S3Store:
         self._bucket.put_file(self._key(path), whole)
         self._make(missing)
         whole.unlink()
+        return self.stat(path)
+
+    def copy(self, whole: StoredFile, path: str, progress: Progress) -> FileEntry:
+        if not isinstance(whole, _Opened) or whole.bucket is not self._bucket:
+            return self.write(path, exactly(whole, progress))
+        missing = self._to_make(path)
+        self._bucket.copy(whole.key, self._key(path), whole.entry.size)
+        self._make(missing)
+        progress(whole.entry.size)
         return self.stat(path)
 
     def make_folder(self, path: str) -> None:
@@ -237,8 +247,8 @@ class _Opened:
     """An object as it was when it was opened. Once it is replaced, reading on is a ConflictError."""
 
     def __init__(self, bucket: Bucket, key: str, entry: FileEntry, etag: str | None) -> None:
-        self._bucket = bucket
-        self._key = key
+        self.bucket = bucket
+        self.key = key
         self._entry = entry
         self._etag = etag
 
@@ -252,7 +262,7 @@ class _Opened:
 
     def read(self, start: int, end: int) -> bytes:
         end = min(end, self._entry.size)
-        return self._bucket.read(self._key, self._etag, start, end) if start < end else b""
+        return self.bucket.read(self.key, self._etag, start, end) if start < end else b""
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         end = self._entry.size if end is None else min(end, self._entry.size)

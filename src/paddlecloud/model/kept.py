@@ -19,6 +19,7 @@ class Kept(StrEnum):
     AUDIT = "audit"
 
 
+OWNER = "its owner"  # how the name of who let it go begins, where that was no setting
 LEFT_BY_JOBS = (Kept.RESULTS, Kept.LOGS)
 
 
@@ -31,7 +32,7 @@ def kinds_at(path: str) -> tuple[Kept, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """What a finished job has no more: the setting `by` let it go."""
+    """What a finished job has no more: `by` is the setting that let it go, or its owner."""
 
     kind: Kept
     at: datetime
@@ -39,7 +40,8 @@ class Removed:
 
     @property
     def words(self) -> str:
-        return f"removed on {self.at:%Y-%m-%d} by the server's retention ({self.by})"
+        who = self.by if self.by.startswith(OWNER) else f"the server's retention ({self.by})"
+        return f"removed on {self.at:%Y-%m-%d} by {who}"
 
     def sentence(self, job: str) -> str:
         return f"the {self.kind.value} of {job} were {self.words}"

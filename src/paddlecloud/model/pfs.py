@@ -1,7 +1,8 @@
 """Paths of the PFS, the one file tree of every client: what a path means, and who may do what there.
 
     /pfs/<datacenter>/home/<user>/…           a user's own
-    /pfs/<datacenter>/home/<user>/output/…    what their jobs left, in the first datacenter; written by jobs alone
+    /pfs/<datacenter>/home/<user>/output/…    what their jobs left, in the first datacenter; written by jobs alone, and
+                                              removed by its owner a job at a time
     /pfs/<datacenter>/public/…                for everybody to read; /pfs/public/… is that of the first datacenter
 
 A path is brought into its one normal form first, `..` and all, and only then compared with anything: every face of
@@ -25,6 +26,7 @@ _WILD = frozenset("*?[")
 class Access(StrEnum):
     READ = "read"
     WRITE = "write"
+    REMOVE = "remove"
 
 
 class Area(StrEnum):
@@ -48,6 +50,12 @@ class Place:
     def path(self) -> str:
         """The normal form of the path that named it."""
         return "/" + "/".join(self.parts)
+
+    @property
+    def top(self) -> str:
+        """The path of the area's own folder."""
+        below = self.below.count("/") + 1 if self.below else 0
+        return "/" + "/".join(self.parts[: len(self.parts) - below])
 
     @property
     def root(self) -> str:
@@ -124,11 +132,23 @@ def check(place: Place, who: Who, access: Access) -> None:
     if place.area is Area.ABOVE or (not place.below and place.area is not Area.OUTPUT):
         raise ForbiddenError(f"{place.path} itself cannot be changed: name something in {_own(place, who)}")
     if place.area is Area.OUTPUT:
-        raise ForbiddenError(f"{place.path} is written by jobs alone: copy what you want to change")
+        _check_output(place, access)
     if place.area is Area.PUBLIC and not who.admin:
         raise ForbiddenError(
             f"{place.path} can only be read: public data supports only ls or stat command and cp from it; "
             "an operator fills it"
+        )
+
+
+def _check_output(place: Place, access: Access) -> None:
+    job, _, inside = place.below.partition("/")
+    if access is not Access.REMOVE:
+        raise ForbiddenError(f"{place.path} is written by jobs alone: copy what you want to change")
+    if not job:
+        raise ForbiddenError(f"{place.path} itself cannot be removed: name the folder of a job in it that has ended")
+    if inside:
+        raise ForbiddenError(
+            f"{place.path} is a part of what {job} left, which goes as a whole: paddlecloud rm -r {place.top}/{job}"
         )
 
 

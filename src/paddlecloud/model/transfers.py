@@ -72,6 +72,38 @@ class MoveRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedFile:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRequest:
+    """Files of the PFS that the server is to copy, each to its very target."""
+
+    files: tuple[CopiedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyReport:
+    """A line of the answer to a copy: how much of it is done by now. The last says so, and which error ended it."""
+
+    files: int
+    size: int
+    last: bool = False
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomRequest:
+    """Whether so many bytes more may be kept at a path of the PFS."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
     """The first part of a pack of small files for the PFS: their paths, in the order of the parts that follow."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,63 +19,77 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.transfers import FilePlan, FileRequest, FolderRequest, Packed
 from paddlecloud.sdk.bundle import Source
 from paddlecloud.sdk.exchange import Http, Progress, Shown, in_packs, in_parallel
+from paddlecloud.sdk.tally import Tally
 
 _BYTES = {"Content-Type": "application/octet-stream"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How many files and bytes are in the PFS now; `skipped` are links and odd things, which are not sent."""
+    """How many files and bytes are in the PFS now; `skipped` are links and odd things, which are not sent. `there` of
+    the bytes were there already, by an upload that was broken off or a file that this one replaces."""
 
     files: int
     size: int
     skipped: tuple[str, ...] = ()
+    there: int = 0
 
 
-def put(http: Http, local: Path, path: str, progress: Progress | None = None) -> Sent:
+Check = Callable[[Mapping[str, int]], None]  # raises if files of these sizes, by path, are too much
+
+
+def put(http: Http, local: Path, path: str, progress: Progress | None = None, *, check: Check) -> Sent:
     """Bring a file to this very path, or what is in a folder below it."""
     if not local.is_dir():
         return put_sources(http, [(_source(local, local.name), path)], progress)
     skipped: list[str] = []
     found = [(source, f"{path}/{source.path}") for source in _below(str(local), "", skipped)]
+    check({target: source.size for source, target in found})
     sent = put_sources(http, found, progress)
     for folder in _empty_folders(local):
         asked = FolderRequest(path=f"{path}/{folder}" if folder else path)
         http.request("POST", "/v1/folders", body=wire.encode(asked), repeatable=True)
-    return Sent(sent.files, sent.size, tuple(skipped))
+    return Sent(sent.files, sent.size, tuple(skipped), sent.there)
 
 
 def put_sources(http: Http, wanted: Sequence[tuple[Source, str]], progress: Progress | None = None) -> Sent:
-    shown = Shown(progress)
-    shown.total(sum(source.size for source, _ in wanted))
+    shown, tally = Shown(progress), Tally(len(wanted))
+    size = sum(source.size for source, _ in wanted)
+    shown.total(size)
     small = [one for one in wanted if one[0].size <= tree.PACKED_BYTES]
     middle = [one for one in wanted if tree.PACKED_BYTES < one[0].size <= tree.CHUNK_BYTES]
     packs = in_packs(small, lambda one: one[0].size)
     calls = [
-        *(partial(_send_packed, http, pack, shown) for pack in packs),
-        *(partial(_send_whole, http, source, path, shown) for source, path in middle),
+        *(partial(_send_packed, http, pack, shown, tally) for pack in packs),
+        *(partial(_send_whole, http, source, path, shown, tally) for source, path in middle),
     ]
-    in_parallel(calls, shown)
-    for source, path in wanted:
-        if source.size > tree.CHUNK_BYTES:
-            _send_large(http, source, path, shown)
-    return Sent(len(wanted), sum(source.size for source, _ in wanted))
+    there = 0
+    with tally.telling():
+        in_parallel(calls, shown)
+        for source, path in wanted:
+            if source.size > tree.CHUNK_BYTES:
+                there += _send_large(http, source, path, shown)
+                tally.add()
+    return Sent(len(wanted), size, there=there)
 
 
-def _send_packed(http: Http, pack: Sequence[tuple[Source, str]], shown: Shown) -> None:
+def _send_packed(http: Http, pack: Sequence[tuple[Source, str]], shown: Shown, tally: Tally) -> None:
     contents = [wire.encode(Packed(paths=tuple(path for _, path in pack)))]
     contents += [source.read(0) for source, _ in pack]
     frames = ((hashlib.sha256(content).hexdigest(), content) for content in contents)
     http.request("POST", "/v1/packs", body=tree.pack(frames), headers=_BYTES, repeatable=True)
+    tally.add(len(pack))
     shown.advance(sum(source.size for source, _ in pack))
 
 
-def _send_whole(http: Http, source: Source, path: str, shown: Shown) -> None:
+def _send_whole(http: Http, source: Source, path: str, shown: Shown, tally: Tally) -> None:
     http.request("PUT", f"/v1/files{path}", body=source.read(0), headers=_BYTES, repeatable=True)
+    tally.add()
     shown.advance(source.size)
 
 
-def _send_large(http: Http, source: Source, path: str, shown: Shown) -> None:
+def _send_large(http: Http, source: Source, path: str, shown: Shown) -> int:
+    """How many bytes need not be sent, since they are there already."""
     digests: dict[int, str] = {}
     numbers = range(-(-source.size // tree.CHUNK_BYTES))
 
@@ -86,7 +100,8 @@ def _send_large(http: Http, source: Source, path: str, shown: Shown) -> None:
     asked = FileRequest(path=path, size=source.size, chunks=tuple(digests[number] for number in numbers))
     answer = http.request("POST", "/v1/drafts", body=wire.encode(asked), repeatable=True)
     missing = wire.decode(FilePlan, answer.data).missing
-    shown.advance(source.size - sum(_length(source, number) for number in missing))
+    there = source.size - sum(_length(source, number) for number in missing)
+    shown.advance(there)
 
     def send(number: int) -> None:
         content = source.read(number)
@@ -97,6 +112,7 @@ def _send_large(http: Http, source: Source, path: str, shown: Shown) -> None:
         shown.advance(len(content))
 
     in_parallel([partial(send, number) for number in missing], shown)
+    return there
 
 
 def _length(source: Source, number: int) -> int:

@@ -35,6 +35,7 @@ from paddlecloud.server.datacenters import Tree, open_tree
 from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
 from paddlecloud.server.dialects import paddlecloud
 from paddlecloud.server.dialects.slashes import OneSlash
+from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.housekeeping import Housekeeping, housekeeping
 from paddlecloud.server.jobs import JobService
@@ -242,7 +243,8 @@ def _assemble(
     jobs = Jobs(database)
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
     changes, shares = Changes(), Shares()
-    tree = open_tree(settings, folder, users, PfsUse(database), clock)
+    discards = open_discards(database, results, folder.marks, clock)
+    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard)
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
@@ -321,6 +323,7 @@ def _assemble(
         transfers=transfers,
         pfs=tree.pfs,
         incoming=tree.incoming,
+        copies=tree.copies,
         old_tokens=OldTokens(users, cipher.sign, logins),
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
         shipping=Shipping(jobs=jobs, logs=ArrivingLogs(results, spare_bytes=_SPARE_BYTES), cipher=cipher),

@@ -19,6 +19,7 @@ from paddlecloud.model.pfs import Access, Area, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
 from paddlecloud.runtime import processes
+from paddlecloud.server.copies import Copies
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.homes import make_output
 from paddlecloud.server.incoming import Incoming
@@ -41,6 +42,7 @@ class Tree:
     room: Room
     pfs: Pfs
     incoming: Incoming
+    copies: Copies
 
     def mounts(self, job: Job) -> Sequence[Mount]:
         """What a task of this job finds below /pfs."""
@@ -74,14 +76,29 @@ class Tree:
         self.drafts.expire((now - _DRAFTS_KEPT).timestamp())
 
 
-def open_tree(settings: Settings, folder: DataFolder, users: Users, use: PfsUse, clock: Callable[[], datetime]) -> Tree:
+def open_tree(
+    settings: Settings,
+    folder: DataFolder,
+    users: Users,
+    use: PfsUse,
+    clock: Callable[[], datetime],
+    discard: Callable[[str, str], None],
+) -> Tree:
     stores = open_stores(settings, folder.pfs)
     outputs = LocalStore(folder.results)
     disk.make_folder(str(folder.pfs))
     drafts = Drafts(folder.drafts, boot=processes.boot_id())
     room = Room(users=users, use=use, stores=stores, limit_bytes=settings.pfs.space, clock=clock)
-    pfs = Pfs(stores=stores, outputs=outputs, room=room)
-    return Tree(stores=stores, outputs=outputs, drafts=drafts, room=room, pfs=pfs, incoming=Incoming(pfs, drafts))
+    pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard)
+    return Tree(
+        stores=stores,
+        outputs=outputs,
+        drafts=drafts,
+        room=room,
+        pfs=pfs,
+        incoming=Incoming(pfs, drafts),
+        copies=Copies(pfs),
+    )
 
 
 def open_stores(settings: Settings, folder: Path) -> dict[str, Store]:

@@ -13,7 +13,8 @@ from paddlecloud.model.pfs import Access, Place, Who
 from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import CHUNK_BYTES, Kind, is_digest
 from paddlecloud.model.units import format_size
-from paddlecloud.server.pfs import Pfs, entry_at, in_its_words
+from paddlecloud.server.matching import entry_at
+from paddlecloud.server.pfs import Pfs, in_its_words
 
 LARGEST_BYTES = 2**40
 _CHECKED_BYTES = 1024 * 1024

@@ -32,6 +32,8 @@ from paddlecloud.model.service import Cluster, Health, ProblemDetail
 from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.transfers import (
+    CopyReport,
+    CopyRequest,
     Datacenter,
     FileEntry,
     FilePage,
@@ -40,6 +42,7 @@ from paddlecloud.model.transfers import (
     FolderRequest,
     MoveRequest,
     PackRequest,
+    RoomRequest,
     UploadPlan,
 )
 from paddlecloud.model.tree import Manifest
@@ -91,7 +94,7 @@ _CARRIED = (
     ),
     *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
     *(StorageKey, StorageKeyRequest),
-    *(Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest),
+    *(CopyReport, CopyRequest, Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest, RoomRequest),
 )
 _TITLES = {
     401: "It is not known who asks",

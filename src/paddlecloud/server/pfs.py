@@ -5,9 +5,8 @@ The path is brought into its normal form, compared with who asks (model/pfs.py),
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.transfers import Datacenter, FileEntry, FilePage
 from paddlecloud.model.tree import PACKED_BYTES, Kind
 from paddlecloud.server.homes import make_output
+from paddlecloud.server.matching import entry_at, matches
 from paddlecloud.server.transfers import packed
 
 PAGE = 10_000
@@ -46,12 +46,16 @@ class Room(Protocol):
 
 
 class Pfs:
-    """`stores` are by datacenter, the first being the one with the results of jobs, which `outputs` holds by user."""
+    """`stores` are by datacenter, the first being the one with the results of jobs, which `outputs` holds by user.
+    `discard` lets all results of one job go, by user and job."""
 
-    def __init__(self, *, stores: Mapping[str, Store], outputs: Store, room: Room) -> None:
+    def __init__(
+        self, *, stores: Mapping[str, Store], outputs: Store, room: Room, discard: Callable[[str, str], None]
+    ) -> None:
         self._stores = stores
         self._outputs = outputs
         self._room = room
+        self._discard = discard
         self._made: set[tuple[str, str]] = set()
 
     @property
@@ -83,8 +87,9 @@ class Pfs:
         if found.kind is not Kind.FOLDER:
             return FilePage(items=(found,))
         store, root = self.at(place)
-        behind = _name_behind(place, cursor)
-        entries = store.list(root, after=behind, limit=limit + 1)
+        behind = "" if cursor is None else _below_behind(place, cursor)
+        with in_its_words(place):
+            entries = store.list(root, after=behind, limit=limit + 1)
         return _page([_named(entry, place, root) for entry in entries], limit)
 
     def walk(self, who: Who, path: str, *, cursor: str | None = None, limit: int = 1000) -> FilePage:
@@ -103,7 +108,8 @@ class Pfs:
         else:
             after = f"{root}/{behind}" if behind else ""
             entries = (_named(entry, place, root) for entry in store.walk(root, after=after))
-        return _page(list(islice(entries, limit + 1)), limit)
+        with in_its_words(place):
+            return _page(list(islice(entries, limit + 1)), limit)
 
     def _walk_home(self, place: Place, store: Store, behind: str) -> Iterator[FileEntry]:
         """All of a home, with what jobs left where it is shown."""
@@ -133,8 +139,10 @@ class Pfs:
         if not pfs.is_pattern(place.below):
             return [self._stat(place)]
         store, root = self.at(replace(place, below=""))
-        found = islice(_matches(store, root, place.below.split("/")), _MATCHES + 1)
-        entries = [_named(entry, replace(place, below="", parts=_area_parts(place)), root) for entry in found]
+        top = replace(place, below="", parts=tuple(place.top.split("/")[1:]))
+        with in_its_words(top):
+            found = islice(matches(store, root, place.below.split("/")), _MATCHES + 1)
+            entries = [_named(entry, top, root) for entry in found]
         if len(entries) > _MATCHES:
             raise InvalidError(f"{pattern!r} means more than {_MATCHES} files: name fewer", field="path")
         return entries
@@ -193,7 +201,10 @@ class Pfs:
             return _named(store.stat(inside), place, inside)
 
     def remove(self, who: Who, path: str, *, recursive: bool = False) -> None:
-        place = self.locate(who, path, Access.WRITE)
+        place = self.locate(who, path, Access.REMOVE)
+        if place.area is Area.OUTPUT:
+            self._remove_results(place, recursive=recursive)
+            return
         with in_its_words(place):
             store, inside = self.at(place)
             store.stat(inside)
@@ -209,10 +220,16 @@ class Pfs:
             raise InvalidError(
                 f"{here.path} and {there.path} are in different datacenters: copy it, then remove it", field="target"
             )
-        with in_its_words(here):
+        with in_its_words(here), naming(there):
             store, inside = self.at(here)
             store.move(inside, self.at(there)[1])
         return self._stat(there)
+
+    def _remove_results(self, place: Place, *, recursive: bool) -> None:
+        """What a job left, as a whole; the records of the job say that it went, and by whom."""
+        if not recursive:
+            raise ConflictError(f"{place.path} is a folder: remove it with all that is in it (-r)")
+        self._discard(place.owner, place.below)
 
     def _small(self, who: Who, path: str) -> bytes | None:
         try:
@@ -228,6 +245,14 @@ class Pfs:
         if place.area is Area.HOME and not place.below:
             return place
         return self.locate(who, path, Access.WRITE)
+
+    def check_space(self, who: Who, path: str, size: int) -> None:
+        """Raise, before anything of it comes, if so many bytes more cannot be kept at a path."""
+        place = self.locate(who, path, Access.READ)
+        if size < 0:
+            raise InvalidError(f"size {size} is below 0", field="size")
+        if place.area in (Area.HOME, Area.PUBLIC):
+            self._room.check(place.owner or None, place.datacenter, written=size, kept=size)
 
     def check_room(self, place: Place, size: int, *, held: int = 0, written: int | None = None) -> None:
         """Raise unless a file of this size may take the place of what is there, beside what else is `held`.
@@ -306,15 +331,6 @@ def _below_behind(place: Place, cursor: str) -> str:
     return paths.check_relative(cursor[len(whole) :].rstrip("/"), "cursor")
 
 
-def _name_behind(place: Place, cursor: str | None) -> str:
-    return "" if cursor is None else _below_behind(place, cursor)
-
-
-def _area_parts(place: Place) -> tuple[str, ...]:
-    """The parts of the path of the area's own folder."""
-    return place.parts[: len(place.parts) - len(place.below.split("/"))]
-
-
 def _named(entry: FileEntry, place: Place, root: str) -> FileEntry:
     """What a store found at or below `root`, as the place names it."""
     below = entry.path.rstrip("/")[len(root) :].strip("/")
@@ -326,44 +342,6 @@ def _folder(path: str) -> FileEntry:
     return FileEntry(path=path, size=0, modified_at=_EPOCH, kind=Kind.FOLDER)
 
 
-def entry_at(store: Store, path: str) -> FileEntry | None:
-    try:
-        return store.stat(path)
-    except NotFoundError:
-        return None
-
-
-def _all_in(store: Store, folder: str) -> Iterator[FileEntry]:
-    """What is in a folder, never more than a page of it in memory."""
-    after = ""
-    while True:
-        page = store.list(folder, after=after, limit=PAGE)
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = _name(page[-1])
-
-
-def _name(entry: FileEntry) -> str:
-    return entry.path.rpartition("/")[2]
-
-
-def _matches(store: Store, folder: str, parts: Sequence[str]) -> Iterator[FileEntry]:
-    part, rest = parts[0], parts[1:]
-    if not pfs.is_pattern(part):
-        found = entry_at(store, f"{folder}/{part}")
-        candidates: Iterable[FileEntry] = [] if found is None else [found]
-    else:
-        # Go, whose patterns these are, writes [^a] where a shell also writes [!a].
-        fits = re.compile(fnmatch.translate(part.replace("[^", "[!")))
-        candidates = (entry for entry in _all_in(store, folder) if fits.match(_name(entry)))
-    for entry in candidates:
-        if not rest:
-            yield entry
-        elif entry.kind is Kind.FOLDER:
-            yield from _matches(store, entry.path.rstrip("/"), rest)
-
-
 @contextmanager
 def in_its_words(place: Place) -> Iterator[None]:
     """Let errors name the path as the caller knows it, not as a store does."""
@@ -372,4 +350,20 @@ def in_its_words(place: Place) -> Iterator[None]:
     except NotFoundError:
         raise NotFoundError(f"{place.path}: no such file or directory", field="path") from None
     except PaddleCloudError as error:
-        raise type(error)(error.message.replace(repr(place.stored), place.path), field=error.field) from None
+        raise type(error)(_as_named(error.message, place), field=error.field) from None
+
+
+@contextmanager
+def naming(place: Place) -> Iterator[None]:
+    """The same for a second place, which may well not be there."""
+    try:
+        yield
+    except PaddleCloudError as error:
+        raise type(error)(_as_named(error.message, place), field=error.field) from None
+
+
+def _as_named(message: str, place: Place) -> str:
+    """A message in which a store quotes paths of its own, such as 'home/you/data', with what callers call them."""
+    above = "" if place.area is Area.OUTPUT else "(?:[^'\"]*?/)??"  # a store in a bucket may be in a folder of it
+    quoted = rf"(['\"]){above}{re.escape(place.root)}((?:/(?:\\.|(?!\1).)*)?)\1"
+    return re.sub(quoted, lambda found: place.top + found[2], message)

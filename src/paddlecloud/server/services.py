@@ -15,6 +15,7 @@ from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.buckets import BucketService
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
+from paddlecloud.server.copies import Copies
 from paddlecloud.server.incoming import Incoming
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.logins import Logins
@@ -44,6 +45,7 @@ class Services:
     transfers: Transfers
     pfs: Pfs
     incoming: Incoming
+    copies: Copies
     old_tokens: OldTokens
     streams: Streams
     shipping: Shipping

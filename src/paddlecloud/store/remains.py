@@ -49,6 +49,7 @@ class Owned:
     started_at: datetime | None
     measured: bool
     busy: bool
+    ended_at: datetime | None = None
 
 
 class Remains:
@@ -73,7 +74,7 @@ class Remains:
         measured = select(remains.c.job).where(remains.c.job == jobs.c.id).exists().label("measured")
         held = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
         busy = or_(jobs.c.state.not_in([state.value for state in FINAL]), held).label("busy")
-        query = select(jobs.c.id, jobs.c.user, jobs.c.started_at, measured, busy)
+        query = select(jobs.c.id, jobs.c.user, jobs.c.started_at, jobs.c.finished_at, measured, busy)
         found: dict[str, Owned] = {}
         with self._db.read() as connection:
             for some in batches(list(folders)):
@@ -83,11 +84,12 @@ class Remains:
                         started_at=row.started_at,
                         measured=bool(row.measured),
                         busy=bool(row.busy),
+                        ended_at=row.finished_at,
                     )
         return found
 
     def measure(self, found: Sequence[tuple[Ended, Mapping[Kept, Used]]]) -> None:
-        """Record what these jobs have left."""
+        """Record what these jobs have left; what another has measured meanwhile stays as it is."""
         rows = [
             {
                 "job": ended.job,
@@ -103,9 +105,14 @@ class Remains:
             for ended, left in found
             for kind, used in left.items()
         ]
-        if rows:
-            with self._db.write() as connection:
-                connection.execute(insert(remains), rows)
+        if not rows:
+            return
+        with self._db.write() as connection:
+            known: set[str] = set()
+            for some in batches([ended.job for ended, _ in found]):
+                known |= set(connection.execute(select(remains.c.job).where(remains.c.job.in_(some))).scalars())
+            if new := [row for row in rows if row["job"] not in known]:
+                connection.execute(insert(remains), new)
 
     def kept(self, kind: Kept) -> Iterator[Item]:
         """What there is of a kind, of the jobs that ended first first; read in pages, as far as it is asked for."""

@@ -100,6 +100,30 @@ def test_only_what_is_ones_own_can_be_written_and_operators_fill_public(path: st
             pfs.check(place, who, Access.WRITE)
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/pfs/local/home/ann/output/job-1", ""),
+        ("/pfs/local/home/ann/x", ""),
+        ("/pfs/local/home/ann/output", "name the folder of a job in it"),
+        (
+            "/pfs/local/home/ann/output/job-1/rank-0/x",
+            "goes as a whole: paddlecloud rm -r /pfs/local/home/ann/output/job-1",
+        ),
+        ("/pfs/local/home/ann", "itself cannot be changed"),
+        ("/pfs/public/x", "can only be read"),
+        ("/pfs/local/home/bob/output/job-1", "not yours"),
+    ],
+)
+def test_what_a_job_left_is_removed_as_a_whole_by_its_owner(path: str, said: str) -> None:
+    place = pfs.locate(path, CENTERS)
+    if not said:
+        pfs.check(place, ANN, Access.REMOVE)
+        return
+    with pytest.raises(ForbiddenError, match=said):
+        pfs.check(place, ANN, Access.REMOVE)
+
+
 @given(st.lists(st.sampled_from(["pfs", "local", "home", "ann", "bob", "..", ".", "", "x", "public", "output", "*"])))
 def test_no_path_lets_ann_into_bobs_home(parts: list[str]) -> None:
     path = "/" + "/".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -67,6 +68,7 @@ def test_what_is_removed_is_told_with_its_day_and_its_setting() -> None:
     removed = Removed(kind=Kept.LOGS, at=NOW, by="retention.logs = 7 days")
     said = "the logs of job-1 were removed on 2026-11-20 by the server's retention (retention.logs = 7 days)"
     assert removed.sentence("job-1") == said
+    assert replace(removed, by="its owner ann").words == "removed on 2026-11-20 by its owner ann"
 
 
 @pytest.mark.parametrize(

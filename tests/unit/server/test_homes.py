@@ -31,6 +31,10 @@ class Endless:
     def note(self, *_: object) -> None: ...
 
 
+def no_discard(user: str, job: str) -> None:
+    raise AssertionError(f"{job} of {user} is not to go")
+
+
 class House:
     def __init__(self, folder: Path) -> None:
         self.store, self.outputs = LocalStore(folder / "local"), LocalStore(folder / "results")
@@ -39,7 +43,9 @@ class House:
         (folder / "results/ann/job-1").mkdir(parents=True)
 
     def names(self) -> list[str]:
-        pfs = Pfs(stores={"local": self.store}, outputs=self.outputs, room=Endless())  # as after a restart
+        pfs = Pfs(
+            stores={"local": self.store}, outputs=self.outputs, room=Endless(), discard=no_discard
+        )  # as after a restart
         return [Path(entry.path).name for entry in pfs.list(ANN, HOME).items]
 
     def mount(self) -> list[str]:
@@ -93,7 +99,7 @@ def test_a_folder_with_that_name_stays_with_what_is_in_it(house: House) -> None:
 
 def test_its_user_removes_what_was_in_the_way(house: House) -> None:
     house.output.symlink_to("/etc")
-    pfs = Pfs(stores={"local": house.store}, outputs=house.outputs, room=Endless())
+    pfs = Pfs(stores={"local": house.store}, outputs=house.outputs, room=Endless(), discard=no_discard)
     [aside] = [entry for entry in pfs.list(ANN, HOME).items if entry.kind is Kind.LINK]
     pfs.remove(ANN, aside.path)
     assert os.listdir(house.output.parent) == ["output"]

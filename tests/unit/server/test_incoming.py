@@ -41,6 +41,10 @@ class Room:
         self.files += more_files
 
 
+def no_discard(user: str, job: str) -> None:
+    raise AssertionError(f"{job} of {user} is not to go")
+
+
 @pytest.fixture
 def room() -> Room:
     return Room()
@@ -48,7 +52,12 @@ def room() -> Room:
 
 @pytest.fixture
 def pfs(tmp_path: Path, room: Room) -> Pfs:
-    return Pfs(stores={"local": LocalStore(tmp_path / "local")}, outputs=LocalStore(tmp_path / "results"), room=room)
+    return Pfs(
+        stores={"local": LocalStore(tmp_path / "local")},
+        outputs=LocalStore(tmp_path / "results"),
+        room=room,
+        discard=no_discard,
+    )
 
 
 @pytest.fixture

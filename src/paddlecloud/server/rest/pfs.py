@@ -11,6 +11,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from paddlecloud.model import tree, wire
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.transfers import (
+    CopyReport,
+    CopyRequest,
     Datacenter,
     FileEntry,
     FilePage,
@@ -20,6 +22,7 @@ from paddlecloud.model.transfers import (
     MoveRequest,
     Packed,
     PackRequest,
+    RoomRequest,
 )
 from paddlecloud.server.caller import (
     Called,
@@ -33,6 +36,7 @@ from paddlecloud.server.caller import (
 )
 from paddlecloud.server.openapi import BYTES, says
 from paddlecloud.server.rest.answers import answer, done, made_of
+from paddlecloud.server.rest.copying import LINES, told
 from paddlecloud.server.rest.ranges import Digest, send
 
 router = APIRouter(
@@ -92,7 +96,7 @@ def write_file(path: str, caller: Sender, called: Called, body: ChunkBody) -> Re
 
 @router.delete("/files/{path:any_path}", status_code=204, openapi_extra=says(status=204, errors=(403, 404, 409)))
 def remove_file(path: str, caller: Caller, called: Called, recursive: Recursive = False) -> Response:
-    """Remove a file; a folder only if recursive."""
+    """Remove a file; a folder only if recursive. What an ended job left goes as a whole, by its folder in `output`."""
     called.pfs.remove(caller.who, _absolute(path), recursive=recursive)
     return done()
 
@@ -102,6 +106,22 @@ def move_file(caller: Sender, called: Called, body: JsonBody) -> Response:
     """Rename a file or a folder within a datacenter."""
     asked = wire.decode(MoveRequest, body)
     return answer(called.pfs.move(caller.who, asked.source, asked.target))
+
+
+@router.post("/copies", openapi_extra=says(CopyReport, media=LINES, body=CopyRequest, errors=(403, 409, 413)))
+def copy_files(caller: Sender, called: Called, body: PackBody) -> Response:
+    """Copy files within the PFS, each to its very target. Answered by a line of JSON each second until the last one,
+    which says so, and what error ended it if not all were copied: those that are counted are there."""
+    copying = called.copies.begin(caller.who, wire.decode(CopyRequest, body).files)
+    return told(copying, called.shares, caller.user.name)
+
+
+@router.post("/room", status_code=204, openapi_extra=says(status=204, body=RoomRequest, errors=(403, 507)))
+def check_room(caller: Sender, called: Called, body: JsonBody) -> Response:
+    """Whether so many bytes more may be kept at a path, asked before the first of them is sent."""
+    asked = wire.decode(RoomRequest, body)
+    called.pfs.check_space(caller.who, asked.path, asked.size)
+    return done()
 
 
 @router.post("/packs", status_code=204, openapi_extra=says(status=204, body=bytes, body_media=BYTES, errors=(403, 507)))
