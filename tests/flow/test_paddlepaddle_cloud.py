@@ -171,7 +171,7 @@ def test_a_name_is_free_again_after_kill_and_a_clash_is_said_in_words(
         ({"datacenter": ""}, "no datacenter specified"),
         ({"datacenter": "beijing"}, "no datacenter 'beijing': this server has local"),
         ({"name": "under_score"}, "jobname 'under_score' must be letters"),
-        ({"parallelism": 0}, "at least 1"),
+        ({"parallelism": 0}, "1 or more"),
         ({"parallelism": -1}, "parallelism must be a whole number"),
         ({"memory": "lots"}, "lots"),
         ({"cpu": "two"}, "cpu must be a whole number"),

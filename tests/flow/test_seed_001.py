@@ -166,6 +166,8 @@ def test_public_data_is_filled_by_operators_and_read_by_all(lab: Lab, home: str)
     [
         (("-jobname", "a_b", "-entry", "x", "package"), "must be letters, digits"),
         (("-jobname", "a", "package"), "no topology or entry"),
+        (("-jobname", "a", "-entry", "x", "-parallelism", "0", "package"), "a whole number, 1 or more, not 0"),
+        (("-jobname", "a", "-entry", "x", "-pservers", "-1", "package"), "a whole number, 0 or more, not -1"),
         (("-jobname", "a", "-entry", "x"), "name the package"),
         (("-jobname", "a", "-entry", "x", "nowhere"), "is not a folder"),
         (("-jobname", "a", "-entry", "x", "-datacenter", "beijing", "package"), "this server has local"),
@@ -220,7 +222,8 @@ def test_a_pattern_that_matches_nothing_is_said_to(lab: Lab, home: str, words: t
 
 
 def test_registry_secrets_are_kept_by_name(lab: Lab, home: str) -> None:
-    lab.type("registry", "-username", "u", "-password", "s3cret", "-server", "registry.example", "-name", "mine")
+    flags = ("-username", "u", "-password", "s3cret", "-server", "registry.example", "-name", "mine")
+    assert lab.out("registry", *flags) == "registry: [mine] is added\n"
     assert lab.out("get", "registry").split()[:5] == ["ID", "NAME", "DATA", "0", "mine"]
     assert "s3cret" not in lab.out("get", "registry", "-o", "json")
     lab.folder("package", run_sh="true\n")

@@ -13,7 +13,7 @@ from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.show import Column
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.user import AccessKey, Scope, Token
-from paddlecloud.sdk import ownconfig
+from paddlecloud.sdk import kept_tokens, ownconfig
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import SECRETS, Profile
 from paddlecloud.sdk.spec import duration
@@ -108,9 +108,12 @@ def _credentials(args: Namespace, profile: Profile) -> Profile:
 def _logout(_: Namespace) -> None:
     around = profiles.surroundings()
     kept = ownconfig.read(around.config_file).values
-    if not kept:
+    had_tokens = kept_tokens.forget_all(around.tokens_file)
+    if had_tokens:
+        shell.talk(f"forgot the tokens that were kept in {around.tokens_file}")
+    if not kept and not had_tokens:
         shell.talk(f"nothing to forget: {around.config_file} names no server")
-    else:
+    elif kept:
         profiles.save(around, {})
         shell.talk(f"forgot {kept.get('server') or 'the login'} and who you are there")
     profile = profiles.load(around)

@@ -1,12 +1,11 @@
 """Completion for bash, zsh and fish, generated from the parsers themselves, so that it cannot disagree with them.
 
-Names of jobs are asked of a server only if one answers at once; completion never starts one and never complains.
+Names of jobs and paths of the PFS come from the hidden verbs of known.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +15,29 @@ from paddlecloud.cli.parser import Parser, Setup
 from paddlecloud.model.state import JobState
 
 SHELLS = ("bash", "zsh", "fish")
-_JOBS_VERB = "known_jobs"
-_JOBS = 50
-_ANSWER_SECONDS = 0.5
-# A shell reads what we offer once more, so a name with anything else in it is left out.
-_SAFE = re.compile(r"[\w.@+-]+", re.ASCII)
-_FOLDERS = ("FOLDER", "DIR")
-_FILES = ("FILE", "JOB.YAML")
-_JOB_NAMES = ("JOB", "JOB[:PATH]")
+# What arguments of these names may be.
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "folders": ("FOLDER", "DIR"),
+    "files": ("FILE", "JOB.YAML", "SOURCE", "TARGET", "SRC", "DEST"),
+    "jobs": ("JOB", "JOB[:PATH]", "SOURCE"),
+    "pfs": ("PATH", "SOURCE", "TARGET", "SRC", "DEST"),
+}
+_NO_PFS = ("--prefix",)  # of results
+_ALSO: Mapping[str, str] = {"ls": "jobs", "submit": "pfs"}
+_REGISTER = "complete -F _paddlecloud paddlecloud\n"
+# There `compopt` is not known: who offers folders has to put the space behind everything else.
+_ZSH_REGISTER = """\
+_paddlecloud_spaced() {
+    local word
+    local -a spaced=()
+    _paddlecloud
+    for word in "${COMPREPLY[@]}"; do
+        case "$word" in */) spaced+=( "$word" ) ;; *) spaced+=( "$word " ) ;; esac
+    done
+    COMPREPLY=( "${spaced[@]}" )
+}
+complete -o nospace -F _paddlecloud_spaced paddlecloud
+"""
 _STATES = ("live", *(state.value for state in JobState))
 
 
@@ -40,19 +54,15 @@ def completion(parser: Parser) -> None:
     parser.set_defaults(run=_completion)
 
 
-def known_jobs(parser: Parser) -> None:
-    parser.set_defaults(run=_known_jobs)
-
-
-VERBS: Mapping[str, Setup] = {"completion": completion, _JOBS_VERB: known_jobs}
+VERBS: Mapping[str, Setup] = {"completion": completion}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What may stand in one place: fixed words, and the names of jobs, folders or files."""
+    """What may stand in one place: fixed words, and the names of jobs, folders, files or paths of the PFS."""
 
     words: tuple[str, ...] = ()
-    kinds: frozenset[str] = frozenset()  # "jobs", "folders", "files"
+    kinds: frozenset[str] = frozenset()  # of _KINDS
 
 
 @dataclass(slots=True)
@@ -72,27 +82,6 @@ def _completion(args: Namespace) -> None:
     print(script(args.shell), end="")
 
 
-def _known_jobs(_: Namespace) -> None:
-    """Ids and names of the newest jobs, or nothing: who presses TAB wants neither a wait nor a sentence."""
-    from paddlecloud.model.errors import PaddleCloudError
-    from paddlecloud.sdk import profile as profiles
-    from paddlecloud.sdk import trust
-    from paddlecloud.sdk.client import Client
-    from paddlecloud.sdk.connections import BrokenError
-
-    try:
-        profile = profiles.load()
-        if not profile.server or not profile.identified:
-            return
-        trust.connections(profile).request("GET", "/readyz", seconds=_ANSWER_SECONDS).close()
-        with Client(profile) as client:
-            jobs = client.list(limit=_JOBS)
-    except (PaddleCloudError, BrokenError, OSError):
-        return
-    offered = dict.fromkeys([*(job.spec.name for job in jobs), *(job.id for job in jobs)])
-    print("\n".join(name for name in offered if _SAFE.fullmatch(name)))
-
-
 def _places() -> dict[str, Place]:
     found: dict[str, Place] = {}
     for verb in verbs.VERBS.values():
@@ -110,7 +99,8 @@ def _collect(name: str, parser: Parser, found: dict[str, Place]) -> None:
             place.values |= dict.fromkeys(action.option_strings, _offer(action))
     arguments = [_offer(action) for action in parser.actions() if not action.option_strings]
     words = tuple(branches) or tuple(word for offer in arguments for word in offer.words)
-    place.arguments = Offer(words, frozenset(kind for offer in arguments for kind in offer.kinds))
+    kinds = frozenset(kind for offer in arguments for kind in offer.kinds)
+    place.arguments = Offer(words, kinds | {_ALSO[name]} if name in _ALSO else kinds)
     for below, branch in branches.items():
         _collect(f"{name} {below}", branch, found)
 
@@ -120,8 +110,9 @@ def _offer(action: argparse.Action) -> Offer:
         return Offer(tuple(map(str, action.choices)))
     if action.metavar == "STATE":
         return Offer(_STATES)
-    places = {"folders": _FOLDERS, "files": _FILES, "jobs": _JOB_NAMES}
-    return Offer((), frozenset(kind for kind, names in places.items() if action.metavar in names))
+    if any(option in _NO_PFS for option in action.option_strings):
+        return Offer()
+    return Offer((), frozenset(kind for kind, names in _KINDS.items() if action.metavar in names))
 
 
 def _bash(places: Mapping[str, Place]) -> str:
@@ -131,7 +122,7 @@ def _bash(places: Mapping[str, Place]) -> str:
     return f"""\
 _paddlecloud() {{
     local IFS=$' \\t\\n' current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local place="${{COMP_WORDS[1]}}" words="" kinds="" word
+    local place="${{COMP_WORDS[1]}}" words="" kinds="" word typed lead
     # bash takes --name=value for three words.
     [[ $before == "=" ]] && before="${{COMP_WORDS[COMP_CWORD-2]}}"
     [[ $current == "=" ]] && current=""
@@ -146,16 +137,26 @@ _paddlecloud() {{
         "a command:"*) kinds="files" ;;
 {cases}
     esac
-    [[ $kinds == *jobs* ]] && words="$words $(paddlecloud {_JOBS_VERB} 2>/dev/null)"
-    COMPREPLY=( $(compgen -W "$words" -- "$current") )
+    # bash breaks a path at an @ or a : too, and asks for what it would put behind that.
+    typed="${{COMP_LINE:0:COMP_POINT}}" && typed="${{typed##*[[:space:]]}}"
+    [[ -n $typed && $typed == *"${{2-$current}}" ]] || typed="${{2-$current}}"
+    lead="${{typed%"${{2-$current}}"}}"
+    if [[ $kinds == *pfs* && $typed == /pfs/* ]]; then
+        for word in $(paddlecloud known_files "$typed" 2>/dev/null); do COMPREPLY+=( "${{word#"$lead"}}" ); done
+        [[ ${{COMPREPLY[0]}} == */ ]] && compopt -o nospace 2>/dev/null
+        return 0
+    fi
+    [[ ( $kinds == pfs || ( $kinds == *pfs* && -n $typed ) ) && /pfs/ == "$typed"* ]] &&
+        COMPREPLY=( /pfs/ ) && compopt -o nospace 2>/dev/null
+    [[ $kinds == *jobs* ]] && words="$words $(paddlecloud known_jobs 2>/dev/null)"
+    COMPREPLY+=( $(compgen -W "$words" -- "$current") )
     IFS=$'\\n'
     [[ $kinds == *folders* ]] && COMPREPLY+=( $(compgen -d -- "$current") )
     [[ $kinds == *files* ]] && COMPREPLY+=( $(compgen -f -- "$current") )
     [[ $kinds == *folders* || $kinds == *files* ]] && compopt -o filenames 2>/dev/null
     return 0
 }}
-complete -F _paddlecloud paddlecloud
-"""
+{_REGISTER}"""
 
 
 def _below(places: Mapping[str, Place]) -> dict[str, list[str]]:
@@ -180,7 +181,8 @@ def _bash_offer(offer: Offer) -> str:
 
 
 def _zsh(places: Mapping[str, Place]) -> str:
-    return f"autoload -Uz bashcompinit && bashcompinit\n{_bash(places)}"
+    bash = _bash(places).replace(_REGISTER, _ZSH_REGISTER)
+    return f"autoload -Uz bashcompinit && bashcompinit\n{bash}"
 
 
 def _fish(places: Mapping[str, Place]) -> str:
@@ -212,7 +214,9 @@ def _fish_words(place: Place) -> Iterable[str]:
 def _fish_offer(offer: Offer) -> str:
     words = list(offer.words)
     if "jobs" in offer.kinds:
-        words.append(f"(paddlecloud {_JOBS_VERB} 2>/dev/null)")
+        words.append("(paddlecloud known_jobs 2>/dev/null)")
+    if "pfs" in offer.kinds:
+        words.append("(paddlecloud known_files (commandline -ct) 2>/dev/null)")
     if "folders" in offer.kinds:
         words.append("(__fish_complete_directories)")
     files = "-F" if "files" in offer.kinds else ""

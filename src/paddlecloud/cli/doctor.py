@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _WINDOW_SECONDS = 300  # in which a signed request must arrive
 _LITTLE_BYTES = 1024**3
 _SOON_DAYS = 14
+_NAMED = 3
 _COLOURS = {Verdict.OK: "32", Verdict.WARNING: "33", Verdict.FAILED: "31"}
 
 
@@ -106,7 +107,7 @@ def _command() -> Iterator[Finding]:
 
 
 def _secret_files(around: Surroundings) -> Iterator[Finding]:
-    files = [around.config_file, around.client_conf, around.home / ".paddle" / "config"]
+    files = [around.config_file, around.tokens_file, around.client_conf, around.home / ".paddle" / "config"]
     for file in filter(Path.is_file, files):
         mode = file.stat().st_mode & 0o777
         if mode & 0o077:
@@ -164,7 +165,24 @@ def _asked(profile: Profile) -> Iterator[Finding]:
             return
         yield ok("identity", f"{me.name} ({me.role})")
         if me.role == "admin":
+            yield from _guarded("users", lambda: _users(client))
             yield from _guarded("doctor", client.doctor)
+        else:
+            yield ok("server", "how its machine is, only its admins are told, by their paddlecloud doctor")
+
+
+def _users(client: Client) -> Iterator[Finding]:
+    """An embedded server is made for one person; others may have been added."""
+    if not client.profile.embedded:
+        return
+    names = [one.name for one in client.accounts.users() if not one.disabled]
+    if len(names) > 1:
+        named = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+        yield warning(
+            "users",
+            f"{len(names)} users ({named}) share this embedded server, made for one person: by itself it limits nobody",
+            "set limits by paddlecloud user quota NAME, or run a shared server: paddlecloud serve --config FILE",
+        )
 
 
 def _reached(client: Client) -> Iterator[Finding]:

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in _HELP:
-        argv = [argv[1], "--help"] if argv[1:] and argv[1] not in _HELP else []
+        argv = [*argv[1:], "--help"] if argv[1:] and argv[1] not in _HELP else []
     if not argv:
         print(overview())
         return 0

@@ -1,4 +1,4 @@
-"""Seed 001's verbs, as its users type them: submit with single-dash flags, get, registry, delete, publish."""
+"""Seed 001's verbs that change something: submit with its single-dash flags, registry, delete, publish."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
-from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.cli.parser import Parser, Setup
 from paddlecloud.cli.progress import progress
-from paddlecloud.cli.show import Column
 from paddlecloud.model import paddlepaddle, pfs
-from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.errors import BY_CODE, InvalidError
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
@@ -36,65 +35,74 @@ _INSTEAD = {
     "no-files": "the package",
 }
 
-_NIL = "<nil>"
 _FLAGS: Sequence[tuple[str, str, type, str]] = (
-    ("jobname", "NAME", str, "the job's name: letters, digits, - and . (paddle-cluster-job)"),
-    ("parallelism", "N", int, "number of trainers (1)"),
+    ("jobname", "NAME", str, "the job's name (paddle-cluster-job): letters, digits, - and ."),
+    ("parallelism", "N", int, "number of trainers, 1 or more (1)"),
     ("cpu", "N", int, "CPUs for each trainer (1)"),
     ("gpu", "N", int, "GPUs for each trainer (0)"),
     ("memory", "SIZE", str, "memory for each trainer (1Gi)"),
-    ("pservers", "N", int, "number of parameter servers (as many as trainers)"),
+    ("pservers", "N", int, "number of parameter servers, 0 for none (as many as trainers)"),
     ("pscpu", "N", int, "CPUs for each parameter server (1)"),
     ("psmemory", "SIZE", str, "memory for each parameter server (1Gi)"),
-    ("entry", "CMD", str, "what a trainer runs"),
+    ("entry", "CMD", str, "what a trainer runs, in the package; this or -topology"),
     ("psentry", "CMD", str, "what a parameter server runs (the entry, with TRAINING_ROLE=PSERVER)"),
     ("topology", "FILE", str, "a v1 config, run by `python FILE` if there is no entry"),
     ("passes", "N", int, "number of passes, as PADDLE_INIT_NUM_PASSES (1)"),
-    ("image", "IMAGE", str, "the image to run, where a cluster runs images"),
-    ("registry", "NAME", str, "the registry secret to pull it with"),
-    ("datacenter", "NAME", str, "whose home the package is sent to (the first, or that of ~/.paddle/config)"),
+    ("image", "IMAGE", str, "the image to run in, where a cluster runs images"),
+    ("registry", "NAME", str, "the registry secret to pull the image with: `paddlecloud get registry` lists yours"),
+    ("datacenter", "NAME", str, "where in the PFS the package is sent (that of ~/.paddle/config, else the first)"),
 )
 
 
-def get(parser: Parser) -> None:
-    parser.branch(
-        {
-            "jobs": ("your jobs", _setup(_get_jobs)),
-            "workers": ("the trainers of a job: get workers NAME", _workers_arguments),
-            "quota": ("what you may have", _setup(_get_quota)),
-            "registry": ("your registry secrets", _setup(_get_registry)),
-        }
-    )
-
-
 def registry(parser: Parser) -> None:
-    for name, line in (("name", "what to call it"), ("username", "your name there"), ("server", "its address")):
+    lines = (("name", "what you call it, for submit -registry"), ("username", "your name there"))
+    for name, line in (*lines, ("server", "its address: registry.example.org")):
         parser.add_argument(f"-{name}", f"--{name}", required=True, metavar=name.upper(), help=line)
-    parser.add_argument("-password", "--password", metavar="PASSWORD", help="left out: you are asked for it")
+    parser.add_argument(
+        "-password", "--password", metavar="PASSWORD", help="your password there; left out: you are asked for it"
+    )
+    parser.epilog = "\n".join(
+        [
+            "The server keeps it encrypted and tells it nobody. Use it, list yours, forget one:",
+            "  paddlecloud submit -image registry.example.org/me/train -registry NAME …",
+            "  paddlecloud get registry",
+            "  paddlecloud delete registry NAME",
+        ]
+    )
     parser.set_defaults(run=_registry)
 
 
 def delete(parser: Parser) -> None:
-    parser.branch({"registry": ("forget a registry secret: delete registry NAME", _delete_arguments)})
+    parser.branch({"registry": ("forget a registry secret", _delete_arguments)}, metavar="WHAT")
 
 
 def publish(parser: Parser) -> None:
-    parser.add_argument("path", nargs="?", metavar="PATH", help="a file of yours; left out: what you have published")
-    parser.add_argument("--remove", action="store_true", help="let nobody read PATH by its address any more")
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="a file of yours in the PFS; left out: what you have published is listed",
+    )
+    parser.add_argument("--remove", action="store_true", help="take it back: nobody reads PATH by its address any more")
+    parser.epilog = "It prints the address, by which anybody who has it reads the file as it is then, without a login."
     parser.set_defaults(run=_publish)
 
 
-VERBS: Mapping[str, Setup] = {"get": get, "registry": registry, "delete": delete, "publish": publish}
+VERBS: Mapping[str, Setup] = {"registry": registry, "delete": delete, "publish": publish}
 
 
 def add_flags(parser: Parser) -> None:
     """Seed 001's flags of submit."""
-    group = parser.add_argument_group("as in PaddlePaddle Cloud", "paddlecloud submit -jobname my-job -entry … PACKAGE")
+    parser.usage = f"{parser.usage}\n       {parser.prog} -jobname NAME [flags] -entry CMD PACKAGE"
+    group = parser.add_argument_group(
+        "as in PaddlePaddle Cloud",
+        "PACKAGE is a folder here, which is sent, or one of the PFS (/pfs/…), which is run where it is",
+    )
     for name, metavar, kind, line in _FLAGS:
         names = (f"-{name}", "-name") if name == "jobname" else (f"-{name}",)
         group.add_argument(*names, dest=f"old_{name}", type=kind, metavar=metavar, help=line)
     group.add_argument(
-        "-faulttolerant", dest="old_faulttolerant", action="store_true", help="a failed task is started again"
+        "-faulttolerant", dest="old_faulttolerant", action="store_true", help="start a failed task again, up to 3 times"
     )
     for name in ("min_instance", "max_instance"):
         group.add_argument(f"-{name}", dest=f"old_{name}", type=int, help=argparse.SUPPRESS)
@@ -117,7 +125,8 @@ def submit(args: Namespace) -> None:
     }
     asked["name"] = asked.pop("jobname", "paddle-cluster-job")
     asked.setdefault("pservers", asked.get("parallelism", 1))
-    paddlepaddle.check_name(asked["name"])
+    # What cannot be meant is said before anybody is asked.
+    paddlepaddle.job_spec(asked, package="")
     with connect() as client:
         datacenter = _datacenter(client, args.old_datacenter)
         asked["datacenter"] = datacenter["name"]
@@ -189,110 +198,9 @@ def _datacenter(client: Client, asked: str | None) -> Mapping[str, str]:
     raise InvalidError(f"there is no datacenter {wanted!r}: this server has {known}", field="datacenter")
 
 
-def _setup(run: Any) -> Setup:
-    def setup(parser: Parser) -> None:
-        add_output(parser)
-        parser.set_defaults(run=run)
-
-    return setup
-
-
-def _workers_arguments(parser: Parser) -> None:
-    parser.add_argument("job", metavar="NAME", help="the job's name")
-    add_output(parser)
-    parser.set_defaults(run=_get_workers)
-
-
 def _delete_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="as `paddlecloud get registry` lists it")
     parser.set_defaults(run=_delete_registry)
-
-
-def _get_jobs(args: Namespace) -> None:
-    with connect() as client:
-        pservers = {item["metadata"]["name"]: item["status"] for item in _items(client, "/api/v1/pservers/")}
-        answer = _ask(client, "GET", "/api/v1/jobs/")
-    shown: list[Item] = [
-        *({"item": item} for item in answer["items"]),
-        *({"gone": one} for one in answer["terminating"]),
-    ]
-    rows: list[Item] = [{"number": number, **row} for number, row in enumerate(shown)]
-
-    def of_pservers(row: Item, field: str) -> str:
-        return _nil(pservers.get(f"{_job_name(row)}-pserver", {}).get(field))
-
-    columns: list[Column[Item]] = [
-        Column("NUM", lambda row: str(row["number"])),
-        Column("NAME", _job_name),
-        Column("SUCC", lambda row: _status(row, "succeeded")),
-        Column("FAIL", lambda row: _status(row, "failed")),
-        Column("START", lambda row: _status(row, "start_time")),
-        Column("COMP", lambda row: _status(row, "completion_time")),
-        Column("ACTIVE", lambda row: "Terminating" if "gone" in row else _status(row, "active")),
-        Column("PS_READY", lambda row: of_pservers(row, "ready_replicas"), drop=2),
-        Column("PS_TOTAL", lambda row: of_pservers(row, "replicas"), drop=3),
-    ]
-    show.many(rows, columns, args.output, _job_name, "no jobs")
-
-
-def _get_workers(args: Namespace) -> None:
-    with connect() as client:
-        found = _items(client, "/api/v1/workers/", jobname=args.job)
-    if not found:
-        raise NotFoundError(f"no job {args.job!r} of yours; `paddlecloud get jobs` lists them", field="job")
-
-    def terminated(item: Item, field: str) -> str:
-        ended = item["status"]["container_statuses"][0]["state"]["terminated"]
-        return _nil(ended and ended[field])
-
-    columns: list[Column[Item]] = [
-        Column("NAME", _name),
-        Column("STATUS", lambda item: _nil(item["status"]["phase"])),
-        Column("START", lambda item: _nil(item["status"]["start_time"])),
-        Column("EXIT_CODE", lambda item: terminated(item, "exit_code"), drop=2),
-        Column("MSG", lambda item: terminated(item, "message"), drop=1),
-    ]
-    show.many(found, columns, args.output, _name)
-
-
-def _get_quota(args: Namespace) -> None:
-    with connect() as client:
-        found = _items(client, "/api/v1/quota/")
-    lines = {
-        "Memory": "requests.memory",
-        "CPU": "requests.cpu",
-        "GPU": "alpha.kubernetes.io/nvidia-gpu",
-        "MaxParallism": "pods",
-    }
-    rows: list[Item] = [
-        row
-        for item in found
-        for row in (
-            {"resource": "-----", "limit": "-----"},
-            *({"resource": name, "limit": item["status"]["hard"][key]} for name, key in lines.items()),
-        )
-    ]
-    columns: list[Column[Item]] = [
-        Column("RESOURCE", lambda row: row["resource"]),
-        Column("LIMIT", lambda row: row["limit"]),
-    ]
-    show.many(rows, columns, args.output, lambda row: row["resource"])
-
-
-def _get_registry(args: Namespace) -> None:
-    with connect() as client:
-        found = client.registries.list()
-    columns: list[Column[tuple[int, Any]]] = [
-        Column("ID", lambda row: str(row[0])),
-        Column("NAME", lambda row: row[1].name),
-        Column("DATA", lambda row: show.utc_time(row[1].created_at)),
-        Column("SERVER", lambda row: row[1].server, wide=True),
-        Column("USERNAME", lambda row: row[1].username, wide=True),
-    ]
-    if args.output in ("json", "yaml"):
-        show.many(found, [], args.output, lambda one: one.name)
-        return
-    show.many(list(enumerate(found)), columns, args.output, lambda row: str(row[1].name), "no registry secrets")
 
 
 def _registry(args: Namespace) -> None:
@@ -301,6 +209,7 @@ def _registry(args: Namespace) -> None:
     password = args.password if args.password is not None else ask.password(f"password of {args.username}: ")
     with connect() as client:
         client.registries.add(name=args.name, server=args.server, username=args.username, password=password)
+    print(f"registry: [{args.name}] is added")
 
 
 def _delete_registry(args: Namespace) -> None:
@@ -314,22 +223,22 @@ def _publish(args: Namespace) -> None:
         raise InvalidError("publish --remove needs a PATH: `paddlecloud publish` lists what you have published")
     with connect() as client:
         if args.remove:
-            _ask(client, "DELETE", "/api/v1/publish/", {"path": args.path})
+            ask_old(client, "DELETE", "/api/v1/publish/", {"path": args.path})
             print(f"{args.path} is not published any more")
             return
         if args.path is not None:
-            print(_ask(client, "POST", "/api/v1/publish/", {"path": args.path})["url"])
+            print(ask_old(client, "POST", "/api/v1/publish/", {"path": args.path})["url"])
             return
-        for item in _items(client, "/api/v1/publish/"):
+        for item in items(client, "/api/v1/publish/"):
             print(f"{item['url']}\t{item['path']}")
 
 
-def _items(client: Client, path: str, **query: str) -> Sequence[Item]:
-    found: Sequence[Item] = _ask(client, "GET", path, query=query)["items"]
+def items(client: Client, path: str, **query: str) -> Sequence[Item]:
+    found: Sequence[Item] = ask_old(client, "GET", path, query=query)["items"]
     return found
 
 
-def _ask(
+def ask_old(
     client: Client, method: str, path: str, body: Item | None = None, query: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """A question in the old language: what it shows is counted in one place, on the server."""
@@ -338,21 +247,5 @@ def _ask(
     sent = b"" if body is None else json.dumps(body).encode()
     answer: dict[str, Any] = json.loads(client.http.request(method, path, query=query, body=sent).data)
     if answer.get("code", 200) != 200:
-        raise InvalidError(str(answer.get("msg", "")))
+        raise BY_CODE.get(str(answer.get("error")), InvalidError)(str(answer.get("msg", "")))
     return answer
-
-
-def _name(item: Item) -> str:
-    return str(item["metadata"]["name"])
-
-
-def _job_name(row: Item) -> str:
-    return str(row["gone"]) if "gone" in row else _name(row["item"]).removesuffix("-trainer")
-
-
-def _status(row: Item, field: str) -> str:
-    return _NIL if "gone" in row else _nil(row["item"]["status"][field])
-
-
-def _nil(value: object) -> str:
-    return _NIL if value is None else str(value)

@@ -57,11 +57,20 @@ class UsageError(Exception):
         self.program = program
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Names such as paddle-cluster-job stay whole at the end of a line."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap  # as argparse itself: most commands print no help
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """`command` is what followed a `--`, for verbs that take one."""
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", _Help)
         super().__init__(allow_abbrev=False, **settings)
         self.takes_command = False
         self._branches: dict[str, Parser] = {}
@@ -105,9 +114,9 @@ class Parser(argparse.ArgumentParser):
         """Its sub-commands, such as `user add`."""
         return dict(self._branches)
 
-    def branch(self, setups: dict[str, tuple[str, Setup]]) -> None:
+    def branch(self, setups: dict[str, tuple[str, Setup]], metavar: str = "ACTION") -> None:
         """Give it sub-commands, each with its line of help."""
-        below = self.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+        below = self.add_subparsers(dest="action", metavar=metavar, required=True, parser_class=Parser)
         for name, (line, setup) in setups.items():
             self._branches[name] = below.add_parser(name, help=line, description=line)
             setup(self._branches[name])
@@ -178,7 +187,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_output(parser: Parser) -> None:
-    parser.add_argument("-o", "--output", choices=FORMATS, default="table", help="table, wide, json, yaml or name")
+    parser.add_argument(
+        "-o", "--output", choices=FORMATS, default="table", metavar="FORMAT", help="table, wide, json, yaml or name"
+    )
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as -o json")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, add_output
 from paddlecloud.cli.show import Column
+from paddlecloud.model.errors import ForbiddenError
 from paddlecloud.model.units import describe_duration, format_size
 
 if TYPE_CHECKING:
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from paddlecloud.sdk.client import Client
 
 _OLD_SECONDS = 5
+_PFS = "pfs"
 _KEPT_OTHERWISE = {
-    "pfs": "until their users remove them",
+    _PFS: "until their users remove them",
     "tasks": "until the job has ended",
     "backups": "until you remove them",
     "other": "",
@@ -28,7 +31,7 @@ _KEPT_OTHERWISE = {
 
 
 def df(parser: Parser) -> None:
-    parser.add_argument("--users", action="store_true", help="by user, the largest first (for admins)")
+    parser.add_argument("--users", action="store_true", help="by user, the largest first (only for admins)")
     parser.add_argument("--now", action="store_true", help="count now; else the figures of the last count are shown")
     parser.add_argument("--collect", action="store_true", help="take away what was kept long enough, now (for admins)")
     parser.add_argument("--dry-run", action="store_true", help="only say what --collect would take away")
@@ -41,10 +44,24 @@ VERBS: Mapping[str, Setup] = {"df": df}
 
 def _df(args: Namespace) -> None:
     with connect() as client:
-        if args.collect or args.dry_run:
-            _collect(client, args.dry_run, args.output)
-        else:
-            _tell(client.space(users=args.users, now=args.now), args)
+        try:
+            if args.collect or args.dry_run:
+                _collect(client, args.dry_run, args.output)
+                return
+            space = client.space(users=args.users, now=args.now)
+        except ForbiddenError:
+            raise ForbiddenError(
+                "what everybody keeps only admins see, and only they collect; `paddlecloud df` shows what is yours"
+            ) from None
+        if space.user is not None:
+            space = _with_limit(space, client.quota().space_limit_bytes)
+    _tell(space, args)
+
+
+def _with_limit(space: Space, most: int | None) -> Space:
+    """A user's own figures, with what they may keep in the PFS."""
+    shares = (replace(share, limit_bytes=most) if share.kind == _PFS else share for share in space.shares)
+    return replace(space, shares=tuple(shares))
 
 
 def _tell(space: Space, args: Namespace) -> None:
@@ -55,25 +72,30 @@ def _tell(space: Space, args: Namespace) -> None:
     if args.users:
         show.many(space.users, user_columns(), args.output, lambda share: share.user, "nobody uses any space")
     else:
-        show.many(space.shares, share_columns(now), args.output, lambda share: share.kind)
+        columns = share_columns(now, own=space.user is not None)
+        show.many(space.shares, columns, args.output, lambda share: share.kind)
     if args.output == "name":
         return
     for disk in space.disks:
         shell.talk(f"{format_size(disk.free_bytes)} of {format_size(disk.size_bytes)} free on the disk of {disk.path}")
+    if space.user is not None:
+        shell.talk(f"this is {space.user}'s alone; what others keep, and how full the disks are, only admins see")
     age = (now - space.counted_at).total_seconds()
     if age > _OLD_SECONDS:
         shell.talk(f"counted {describe_duration(age)} ago; paddlecloud df --now counts again")
+    else:
+        shell.talk("counted just now")
 
 
-def share_columns(now: datetime) -> list[Column[Share]]:
+def share_columns(now: datetime, *, own: bool = False) -> list[Column[Share]]:
     return [
         Column("KIND", lambda share: share.kind),
-        Column("USED", lambda share: format_size(share.used.size_bytes)),
+        Column("USED", _used),
         Column("FILES", lambda share: str(share.used.files), drop=2),
         Column("OLDEST", lambda share: _age(share.oldest_at, now), drop=1),
         Column("BYTES", lambda share: str(share.used.size_bytes), wide=True),
         Column("SINCE", lambda share: show.local_time(share.oldest_at), wide=True),
-        Column("KEPT FOR", _kept_for),
+        Column("KEPT FOR", lambda share: "until you remove them" if own and share.kind == _PFS else _kept_for(share)),
     ]
 
 
@@ -87,6 +109,12 @@ def user_columns() -> list[Column[UserShare]]:
         Column("PFS", lambda share: format_size(share.pfs.size_bytes), drop=1),
         Column("FILES", lambda share: str(share.total.files), wide=True),
     ]
+
+
+def _used(share: Share) -> str:
+    used = format_size(share.used.size_bytes)
+    limited = share.kind == _PFS and share.limit_bytes is not None
+    return f"{used} of {format_size(share.limit_bytes or 0)}" if limited else used
 
 
 def _age(at: datetime | None, now: datetime) -> str:

@@ -40,6 +40,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "registry": "",
     "faulttolerant": False,
 }
+_LEAST = {"parallelism": 1}  # of other numbers 0
 
 
 def job_spec(asked: Mapping[str, Any], *, package: str) -> JobSpec:
@@ -123,10 +124,11 @@ def _checked(name: str, value: object, default: Any) -> Any:
     if isinstance(default, bool):
         fits = isinstance(value, bool)
     elif isinstance(default, int):
-        fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= _LEAST.get(name, 0)
     else:
         fits = isinstance(value, str)
     if not fits:
-        kind = {bool: "true or false", int: "a whole number"}.get(type(default), "a text")
+        whole = f"a whole number, {_LEAST.get(name, 0)} or more"
+        kind = {bool: "true or false", int: whole}.get(type(default), "a text")
         raise InvalidError(f"{name} must be {kind}, not {value!r}", field=name)
     return value

@@ -1,7 +1,7 @@
 """One connection to a server: signs, retries what may be repeated, and raises the error that the server raised.
 
 Every try is signed anew, since the server takes a nonce once; only calls that change nothing when made twice are
-tried again.
+tried again. A password is sent once, for a token, which is kept and made anew when it is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -40,6 +42,7 @@ _FIRST_PATIENCE_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 3.0
 _LOGIN_SECONDS = 3600
+_KEPT_LOGIN_SECONDS = 7 * 24 * 3600
 _LONGEST_TURN_SECONDS = 60  # that is waited for without being asked to
 _TURNS_SECONDS = 600.0
 
@@ -62,7 +65,8 @@ class Http:
     def __init__(self, profile: Profile, *, clock: Callable[[], datetime] = utc_now) -> None:
         self.profile = profile
         self._clock = clock
-        self._token = profile.token
+        self._token = profile.token or self._kept_token()
+        self._logging_in = Lock()
         self._met = False  # a server that has answered once is waited for longer
         self._connections = trust.connections(profile)
 
@@ -104,7 +108,9 @@ class Http:
         target = _target(path, query)
         patience = _Patience(_PATIENCE_SECONDS if self._met else _FIRST_PATIENCE_SECONDS)
         turns = _Patience(_TURNS_SECONDS)
+        renewed = False
         while True:
+            token = self._token
             try:
                 response = self._send_once(method, target, body, headers or {}, stream)
             except BrokenError as error:
@@ -117,6 +123,10 @@ class Http:
             self._met = True
             if response.status < 400:
                 return response
+            if response.status == 401 and not renewed and self._lets_go(token):
+                renewed = True
+                response.close()
+                continue
             refusal = identity.with_source(_refusal(response, f"{self.profile.server}{path}"), self.profile)
             if not _waited(refusal, patience, turns):
                 raise refusal
@@ -180,12 +190,47 @@ class Http:
                 date=self._clock(),
                 nonce=secrets.token_hex(16),
             )
-        if profile.password and not self._token and target != "/v1/login":
-            from paddlecloud.model.accounts import LoginRequest, NewToken
-
-            asked = LoginRequest(name=profile.user, password=profile.password, expires_in_seconds=_LOGIN_SECONDS)
-            self._token = self.send(NewToken, "POST", "/v1/login", asked).secret
+        if profile.password and target != "/v1/login":
+            with self._logging_in:
+                self._token = self._token or self._log_in()
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def _log_in(self) -> str:
+        """A new token for the password."""
+        from paddlecloud.model.accounts import LoginRequest, NewToken
+
+        profile = self.profile
+        seconds = _KEPT_LOGIN_SECONDS if profile.tokens_file else _LOGIN_SECONDS
+        asked = LoginRequest(name=profile.user, password=profile.password, expires_in_seconds=seconds)
+        made = self.send(NewToken, "POST", "/v1/login", asked)
+        if profile.tokens_file and made.token.expires_at is not None:
+            from paddlecloud.sdk import kept_tokens
+
+            file = Path(profile.tokens_file)
+            kept_tokens.keep(file, profile.server, profile.user, made.secret, made.token.expires_at, self._clock())
+        return made.secret
+
+    def _kept_token(self) -> str:
+        profile = self.profile
+        if not profile.tokens_file:
+            return ""
+        from paddlecloud.sdk import kept_tokens
+
+        return kept_tokens.find(Path(profile.tokens_file), profile.server, profile.user, self._clock())
+
+    def _lets_go(self, refused: str) -> bool:
+        """Whether another token can be had for one that was refused, as one that was kept may be revoked or expired."""
+        profile = self.profile
+        if not profile.password or not refused:
+            return False
+        with self._logging_in:
+            if self._token == refused:
+                self._token = ""
+        if profile.tokens_file:
+            from paddlecloud.sdk import kept_tokens
+
+            kept_tokens.forget(Path(profile.tokens_file), profile.server, profile.user, refused)
+        return True
 
     def _unreachable(self, error: BrokenError) -> UnreachableError:
         profile = self.profile

@@ -10,7 +10,7 @@ from paddlecloud.sdk.profile import Profile
 
 _GEN_TOKEN = "paddlecloud gen_token --email=you@example.com"
 # Of what a server refuses with 401, this is for the holder of the key to mend; a clock or a disabled account is not.
-_ABOUT_THE_KEY = ("is not known here", "the signature is wrong", "expired at")
+_ABOUT_THE_KEY = ("is not known here", "the signature is wrong", "expired at", "wrong user name or password")
 
 
 def why_nobody(profile: Profile) -> str:
@@ -26,8 +26,8 @@ def why_nobody(profile: Profile) -> str:
 
 
 def with_source(refusal: PaddleCloudError, profile: Profile) -> PaddleCloudError:
-    """A refusal; of a key or token that a file or the environment names, with that place and what to do."""
-    kind = "token" if profile.token else "ak"
+    """A refusal; of a key, token or password that a file or the environment names, with that place and what to do."""
+    kind = next((name for name in ("token", "ak") if getattr(profile, name)), "password")
     source = profile.sources.get(kind)
     about_key = type(refusal) is UnauthenticatedError and any(part in refusal.message for part in _ABOUT_THE_KEY)
     if source is None or profile.embedded or not about_key:
@@ -38,6 +38,8 @@ def with_source(refusal: PaddleCloudError, profile: Profile) -> PaddleCloudError
 def _where(profile: Profile, kind: str, source: str) -> str:
     if source == profile.client_conf:
         return f"The key is in {source}: correct it there, or have another sent: {_GEN_TOKEN}"
+    if kind == "password":
+        return f"User name and password are in {source}: correct them there"
     if kind == "ak":
         return f"The key is in {source}: log in with another: paddlecloud login --server {profile.server} --ak AK"
     return f"The token is in {source}: log in again: paddlecloud login --server {profile.server}"

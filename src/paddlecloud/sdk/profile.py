@@ -39,6 +39,11 @@ class Surroundings:
         return Path(folder) / "paddlecloud" / "config.toml"
 
     @property
+    def tokens_file(self) -> Path:
+        """Beside it, what passwords were exchanged for."""
+        return self.config_file.with_name("tokens.json")
+
+    @property
     def client_conf(self) -> Path:
         """Seed 002's config: the first of both documented paths that is there, else the first."""
         files = [self.home / name for name in _CLIENT_CONFS]
@@ -60,7 +65,7 @@ class Profile:
     `server` is "" where nothing names one and no embedded server runs, or where the identity is for another server.
     Its certificate is checked with the file `ca`, or, on this machine, by the `fingerprint` that it announced.
     `sources` says where each value came from; `private` are the sections [bcc] and [bos] of `client_conf`, for
-    resources of one's own.
+    resources of one's own. What the password is exchanged for is kept in `tokens_file`; "": not beyond this program.
     """
 
     server: str = ""
@@ -76,6 +81,7 @@ class Profile:
     sources: Mapping[str, str] = field(default_factory=dict)
     private: Sections = field(default_factory=dict)
     client_conf: str = ""
+    tokens_file: str = ""
 
     @property
     def identified(self) -> bool:
@@ -103,6 +109,7 @@ def load(around: Surroundings | None = None) -> Profile:
     identity = next((source for source in sources if source.gives_identity_at(server)), None)
     if server is not None:
         profile = _trusting(_joined(server, identity), sources)
+        profile = replace(profile, tokens_file=str(around.tokens_file) if profile.password else "")
         return replace(profile, private=sections, client_conf=str(around.client_conf))
     running = _embedded(around)
     if identity is not None and identity.values.get("ak") not in (None, "", running.values["ak"]):

@@ -49,6 +49,31 @@ def test_a_login_by_password_says_how_long_it_lasts(server: Running, alone: Comm
     assert "until 20" in said
 
 
+def test_a_password_of_the_old_config_is_sent_once_and_its_token_kept_until_logout(
+    server: Running, alone: Command, command: Command
+) -> None:
+    as_admin(server, command).type("user", "add", "wang", "--password", stdin="correct horse\n")
+    old = alone.folder / "home" / ".paddle" / "config"
+    old.parent.mkdir(parents=True)
+    center = f"- name: dc\n  username: wang\n  password: correct horse\n  endpoint: {server.url}/\n"
+    old.write_text(f"datacenters:\n{center}current-datacenter: dc\n")
+    for words in (["get", "jobs"], ["ls"], ["get", "quota"]):
+        alone.type(*words)
+    (first,) = alone.out("token", "list", "-o", "name").split()
+    kept = alone.folder / "home" / ".config" / "paddlecloud" / "tokens.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    alone.type("token", "revoke", first)
+    (second,) = alone.out("token", "list", "-o", "name").split()
+    assert second != first
+    assert f"forgot the tokens that were kept in {kept}" in alone.type("logout").stderr
+    assert not kept.exists()
+    old.write_text(old.read_text().replace("correct", "wrong"))
+    said = alone.type("get", "jobs", code=3).stderr
+    assert (
+        said == f"paddlecloud: wrong user name or password. User name and password are in {old}: correct them there\n"
+    )
+
+
 def test_an_address_that_is_none_is_wrongly_typed(alone: Command) -> None:
     said = alone.type("login", "--server", "ftp://host", "--token", "x", code=2).stderr
     assert said == "paddlecloud: --server: 'ftp://host' is not the address of a server: write http://host:port\n"

@@ -39,6 +39,7 @@ def test_a_user_is_told_of_here_and_of_the_way_to_the_server(server: Running, co
     assert found["clocks"].startswith("ok ")
     assert "named by the environment; identity: a token of the environment" in found["profile"]
     assert "data folder" not in found, "of the server's machine only an admin is told"
+    assert "only its admins are told" in found["server"]
     assert "0 failed" in said.stderr
 
 
@@ -47,6 +48,21 @@ def test_an_admin_is_told_of_the_servers_machine_too(server: Running, command: C
     found = lines(command.out("doctor"))
     assert found["server"].startswith("ok       server: it reads its records and schedules jobs")
     assert {"data folder", "cluster local", "key file"} <= set(found)
+
+
+def test_an_embedded_server_that_several_users_share_is_said_to_be_made_for_one(alone: Command) -> None:
+    alone.type("up")
+    try:
+        assert "users" not in lines(alone.out("doctor"))
+        for name in ("ann", "bob", "carl"):
+            alone.type("user", "add", name)
+        found = lines(alone.out("doctor"))["users"]
+        assert found.startswith("warning  users: 4 users (ann, bob, carl, …) share this embedded server")
+        for name in ("ann", "bob", "carl"):
+            alone.type("user", "disable", name)
+        assert "users" not in lines(alone.out("doctor"))
+    finally:
+        alone.type("down")
 
 
 def test_programs_get_the_findings_as_json(command: Command) -> None:

@@ -41,7 +41,7 @@ def judged_account(user: int, *, embedded: bool) -> Iterator[Finding]:
     if user != 0:
         yield ok(subject, f"user id {user}, not root")
     elif embedded:
-        yield ok(subject, "root, and so are its tasks, which are of one person")
+        yield ok(subject, "root, and so are its tasks: an embedded server is one person's own")
     else:
         yield warning(
             subject,

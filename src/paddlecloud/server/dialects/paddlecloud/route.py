@@ -31,7 +31,10 @@ _LOG_BYTES = 16 * 1024 * 1024
 
 
 class OldRoute(APIRoute):
-    """Errors as the old server wrote them: `detail` beside the status, or `code` and `msg` in a 200."""
+    """Errors as the old server wrote them: `detail` beside the status, or `code` and `msg` in a 200.
+
+    There `error`, which old clients pass over, tells ours which one it is.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -53,7 +56,7 @@ def refused(error: PaddleCloudError) -> Response:
         return json_answer({"detail": error.message}, 429, later)
     if error.status >= 500:
         return json_answer({"detail": error.message}, error.status)
-    return said(500, error.message)
+    return json_answer({"code": 500, "msg": error.message, "error": error.code})
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
