@@ -100,7 +100,7 @@ def test_digests_of_endless_files_take_nobodys_threads_and_end_with_their_reader
         for _ in range(5):
             began = time.monotonic()
             assert server.ask("GET", "/v1/me", token=server.bob).status == 200
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 20
         for one in asked:
             one.result()
     small = folder / "small"
