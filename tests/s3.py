@@ -21,8 +21,6 @@ from paddlecloud.model.errors import PaddleCloudError
 from tests.ports import free_ports
 from tests.waiting import wait_until
 
-# Tests that ask for it share one worker, and so one server, where xdist is told --dist loadgroup, as by `make test`.
-S3_GROUP = pytest.mark.xdist_group("s3")
 REGION = "us-east-1"
 BUCKET = "test"
 _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")

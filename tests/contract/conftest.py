@@ -15,10 +15,10 @@ from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.migrated import migrated
 from tests.postgres import Postgres
-from tests.s3 import S3_GROUP, S3Server
+from tests.s3 import S3Server
 
 KINDS = ["sqlite", "postgres"]
-STORES = ["local", pytest.param("s3", marks=S3_GROUP)]
+STORES = ["local", "s3"]
 
 
 @pytest.fixture(params=KINDS)
