@@ -8,8 +8,11 @@ WORKERS ?= 2
 COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 
+# What Python compiled stays for the next of the many processes of a check or of a test.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test engines check format docs bench fuzz soak lock wheel clean
+.PHONY: help demo test engines check lint format docs bench fuzz soak lock wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,19 +20,23 @@ help: ## what can be made
 demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
+# The tests of a file share a worker, and so the server that many a file starts once. In their order, since by the
+# number of tests, as is usual, the longest would be last.
 test: $(VENV)/.dev engines ## every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 engines: ## install the engines that tests use (PostgreSQL), where root may
 	@sh tools/engines.sh
 
-check: $(VENV)/.dev ## format, lint, types, direction of imports, docs
+check: lint ## what lint looks at, and the tests of the architecture and of the docs
+	$(BIN)/python -m pytest -q tests/architecture tests/docs
+
+lint: $(VENV)/.dev ## format, rules, types, direction of imports, generated docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/reference.py --check
-	$(BIN)/python -m pytest -q tests/architecture tests/docs
 
 format: $(VENV)/.dev ## make the code look as `make check` wants it
 	$(BIN)/ruff format .

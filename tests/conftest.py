@@ -25,6 +25,6 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
-    """One S3 server for all tests of this process, each of which has stores of its own there; see `s3.S3_GROUP`."""
+    """One S3 server for all tests of this process, each of which has stores of its own there."""
     with s3.running() as made:
         yield made

@@ -11,7 +11,7 @@ from paddlecloud.model import paths
 from paddlecloud.model.job import Placement, Resources, TaskPlacement
 from paddlecloud.model.task import Report
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 
 
 def make_launch(

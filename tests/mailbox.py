@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
+
+from tests.ports import free_port
 
 HOST = "127.0.0.1"
 
@@ -91,6 +92,4 @@ def key_in(text: str) -> tuple[str, str]:
 
 
 def a_free_port() -> int:
-    with socket.create_server((HOST, 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+    return free_port()

@@ -10,7 +10,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,12 +20,29 @@ import psycopg
 import pytest
 
 from paddlecloud.store.db import Database
+from paddlecloud.store.migrations import HEAD, VERSION_TABLE
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 PROGRAMS = Path("/usr/lib/postgresql")
 ACCOUNTS = ("postgres", "nobody")
 MIGRATED = "migrated"
+EMPTIED = "emptied"
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "32MB"}
+
+_CUT_SESSIONS = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{EMPTIED}'"
+_EMPTY = f"""
+SET session_replication_role = replica;
+DO $$ DECLARE found record; BEGIN
+  FOR found IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> '{VERSION_TABLE}' LOOP
+    EXECUTE format('DELETE FROM %I', found.tablename);
+  END LOOP;
+  FOR found IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' LOOP
+    EXECUTE format('ALTER SEQUENCE %I RESTART', found.sequencename);
+  END LOOP;
+  UPDATE {VERSION_TABLE} SET version_num = '{HEAD}';
+END $$
+"""
 
 
 class Postgres:
@@ -34,7 +50,7 @@ class Postgres:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._programs = programs
         self._process: subprocess.Popen[bytes] | None = None
         self._command(f"{programs}/initdb -D {folder}/data -U pc -A trust -N --no-locale -E UTF8".split())
@@ -90,6 +106,21 @@ class Postgres:
                 self.start()
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
+    @contextmanager
+    def emptied(self) -> Iterator[str]:
+        """The URL of a database that has our tables and nothing in them, one for all who ask in turn: emptying it
+        takes a tenth of what making another does."""
+        if not self.execute(f"SELECT 1 FROM pg_database WHERE datname = '{EMPTIED}'"):
+            self.execute(f"CREATE DATABASE {EMPTIED} TEMPLATE template0")
+            Database.open(self.url(EMPTIED)).close()
+        try:
+            yield self.url(EMPTIED)
+        finally:
+            if self._process is None:
+                self.start()
+            self.execute(_CUT_SESSIONS)
+            self.execute(_EMPTY, EMPTIED)
+
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text()
@@ -135,10 +166,3 @@ def _unprivileged(words: Sequence[str]) -> list[str]:
 def _account() -> pwd.struct_passwd:
     known = {account.pw_name: account for account in pwd.getpwall()}
     return next(known[name] for name in ACCOUNTS if name in known)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -11,17 +11,16 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from paddlecloud.files.s3 import S3Store
 from paddlecloud.model.errors import PaddleCloudError
+from tests.ports import free_ports
 from tests.waiting import wait_until
 
-# Tests that ask for it share one worker, and so one server, where xdist is told --dist loadgroup, as by `make test`.
-S3_GROUP = pytest.mark.xdist_group("s3")
 REGION = "us-east-1"
 BUCKET = "test"
 _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
@@ -36,7 +35,7 @@ class S3Server:
         self.folder = folder
         self.key_id, self.secret = "key-id-of-tests", secrets.token_hex(20)
         names = [name for port in _PORTS for name in (port, f"{port}.grpc")]
-        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -109,12 +108,3 @@ def running() -> Iterator[S3Server]:
     finally:
         server.stop()
         shutil.rmtree(folder)
-
-
-def _free_ports(count: int) -> list[int]:
-    """All at once, so that none is given twice."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]

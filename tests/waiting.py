@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T | None], what: str, *, seconds: float = 20.0) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, *, seconds: float = 60.0) -> T:
     """The first true answer of `condition`; AssertionError with `what` after the deadline."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,9 +19,19 @@ def shown(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
-def names_used(tree: ast.AST) -> Iterator[tuple[int, str]]:
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+@cache
+def names_used(file: Path) -> list[tuple[int, str]]:
     """Every imported, dotted or bare name with its line, by its full name: `now` of `from time import time as now` is
     `time.time`."""
+    return list(_names_used(tree_of(file)))
+
+
+def _names_used(tree: ast.Module) -> Iterator[tuple[int, str]]:
     imported = dict(_imported(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

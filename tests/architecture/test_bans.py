@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PACKAGE, ROOT, names_used, python_files, shown
+from tests.architecture.sources import PACKAGE, ROOT, names_used, python_files, shown, tree_of
 
 CLOCK = ("server/app.py", "sdk/http.py", "cli/shell.py", "runtime/")
 ENVIRONMENT = ("server/config.py", "sdk/profile.py", "cli/shell.py", "runtime/")
@@ -45,7 +45,7 @@ def test_a_banned_name_is_used_only_in_its_places(name: str) -> None:
         f"{shown(file)}:{line} uses {used}"
         for file in python_files("src")
         if not file.relative_to(PACKAGE).as_posix().startswith(PLACES[name] or ("nowhere/",))
-        for line, used in names_used(ast.parse(file.read_text()))
+        for line, used in names_used(file)
         if used == name or used.startswith(f"{name}.")
     ]
     assert not found, "\n".join(found)
@@ -56,7 +56,7 @@ def test_nothing_is_mocked_or_patched() -> None:
     found = [
         f"{shown(file)}:{line} uses {used}"
         for file in python_files("src", "tests", "bench", "tools")
-        for line, used in [*names_used(ast.parse(file.read_text())), *_arguments(file)]
+        for line, used in [*names_used(file), *_arguments(file)]
         if used.startswith(banned)
     ]
     assert not found, "\n".join(found)
@@ -66,7 +66,7 @@ def test_a_test_sleeps_only_between_two_looks_at_a_condition() -> None:
     found = [
         f"{shown(file)}:{node.lineno}"
         for file in python_files("tests")
-        for node in _outside_loops(ast.parse(file.read_text()))
+        for node in _outside_loops(tree_of(file))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep")
     ]
     assert not found, "\n".join(found)
@@ -79,7 +79,7 @@ def test_every_banned_name_has_its_sentence_in_the_linters_table() -> None:
 
 
 def _arguments(file: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.arg):
             yield node.lineno, node.arg
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from tests.architecture.sources import names_used, python_files, shown
+from tests.architecture.sources import names_used, python_files, shown, tree_of
 
 
 def test_the_store_of_jobs_alone_applies_moves() -> None:
     callers = {
         shown(file)
         for file in python_files("src")
-        for _, name in names_used(ast.parse(file.read_text()))
+        for _, name in names_used(file)
         if name == "paddlecloud.model.lifecycle.apply"
     }
     assert callers == {"src/paddlecloud/store/jobs.py"}
@@ -29,7 +29,7 @@ def _writers(*verbs: str) -> set[str]:
     return {
         shown(file)
         for file in python_files("src")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in verbs

@@ -13,21 +13,22 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
-from tests.postgres import MIGRATED, Postgres
-from tests.s3 import S3_GROUP, S3Server
+from tests.migrated import migrated
+from tests.postgres import Postgres
+from tests.s3 import S3Server
 
 KINDS = ["sqlite", "postgres"]
-STORES = ["local", pytest.param("s3", marks=S3_GROUP)]
+STORES = ["local", "s3"]
 
 
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the store under test is; a database of another kind joins the contract by its name above."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'paddlecloud.db'}"
+        yield migrated(tmp_path / "paddlecloud.db")
     else:
         postgres: Postgres = request.getfixturevalue("postgres")
-        with postgres.database(MIGRATED) as url:
+        with postgres.emptied() as url:
             yield url
 
 

@@ -27,6 +27,7 @@ from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.records import NOW, WAY_TO, a_job, a_report, a_task, brought_to
+from tests.passwords import give_password
 
 Contents = dict[str, list[tuple[object, ...]]]
 
@@ -45,7 +46,8 @@ def fill(settings: Settings) -> tuple[str, str]:
     settings.server.data.mkdir(mode=0o700, exist_ok=True)
     with closing(upkeep.open_records(settings, lambda: NOW)) as database:
         users = Users(database, Cipher(DataFolder(settings.server.data).key))
-        users.add("张三@163.com", Role.ADMIN, "right horse", NOW)
+        users.add("张三@163.com", Role.ADMIN, None, NOW)
+        give_password(database, "张三@163.com", "right horse")
         users.add("ann", Role.USER, None, NOW + timedelta(microseconds=1))
         users.change("ann", quotas={ALL_CLUSTERS: Quota(running_jobs=2, space_bytes=2**40), "cce": Quota(instances=1)})
         key, sk = users.add_key("ann", NOW)

@@ -19,9 +19,7 @@ from paddlecloud.files.carry import Brought, Item
 from paddlecloud.files.results import Results
 from paddlecloud.model.errors import ConflictError, FullError
 from tests.contract.records import a_job
-from tests.s3 import BUCKET, REGION, S3_GROUP, S3Server
-
-pytestmark = S3_GROUP
+from tests.s3 import BUCKET, REGION, S3Server
 
 
 class Own:

@@ -15,11 +15,9 @@ from paddlecloud.files.s3 import S3Store
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, UnreachableError
 from paddlecloud.model.tree import Kind
 from tests.contract.stores import broken_after, content, names, tree
-from tests.s3 import REGION, S3_GROUP, S3Server
+from tests.s3 import REGION, S3Server
 
 MIB = 1024 * 1024
-
-pytestmark = S3_GROUP
 
 
 def raw_put(store: S3Store, key: str, content: bytes = b"1") -> None:

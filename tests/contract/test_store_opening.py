@@ -152,9 +152,9 @@ def test_what_was_committed_survives_kill_9(database_url: str) -> None:
         for _ in range(lines):
             note(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
-        rest, _ = writer.communicate(timeout=60)
-        for line in rest.splitlines():
+        for line in writer.stdout:  # communicate() would pass over what has been read ahead
             note(line)
+        writer.communicate(timeout=60)
     opened = Database.open(database_url)
     jobs = Jobs(opened)
     assert len(committed) > 40

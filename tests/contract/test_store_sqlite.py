@@ -14,12 +14,13 @@ from paddlecloud.model.errors import ConfigError, FullError, InternalError
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from tests.contract.records import a_job, added
+from tests.migrated import migrated
 from tests.waiting import wait_until
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database.open(f"sqlite:///{tmp_path / 'paddlecloud.db'}")
+    opened = Database.open(migrated(tmp_path / "paddlecloud.db"))
     yield opened
     opened.close()
 

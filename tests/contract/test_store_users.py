@@ -18,13 +18,16 @@ from paddlecloud.store.schema import users as user_table
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.records import NOW
+from tests.passwords import give_password
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def ann(users: Users) -> str:
-    return users.add("ann", Role.USER, "right horse", NOW).name
+def ann(users: Users, database: Database) -> str:
+    added = users.add("ann", Role.USER, None, NOW)
+    give_password(database, "ann", "right horse")
+    return added.name
 
 
 def test_a_user_comes_back_as_added(users: Users) -> None:

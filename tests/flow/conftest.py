@@ -1,4 +1,4 @@
-"""One lab per story, taken down with every process it left."""
+"""One lab per story, or one server for those of a file that need nothing of their own, taken down afterwards."""
 
 from __future__ import annotations
 
@@ -16,6 +16,19 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made = Lab(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def server_of_the_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = Lab(tmp_path_factory.mktemp("shared"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def desk(server_of_the_file: Lab, tmp_path: Path) -> Lab:
+    """An empty HOME and work folder at the server that the stories of this file share, which has no settings."""
+    return server_of_the_file.beside(tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

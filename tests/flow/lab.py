@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from paddlecloud.sdk.client import Client
 from paddlecloud.sdk.profile import Profile
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "paddlecloud"]
@@ -32,6 +32,13 @@ class Lab:
             "LANG": "C.UTF-8",
             "TZ": "UTC",
         }
+
+    def beside(self, folder: Path) -> Lab:
+        """Another empty HOME and work folder at the same server."""
+        made = Lab(folder)
+        made.data = self.data
+        made.env["PADDLECLOUD_DATA"] = str(self.data)
+        return made
 
     def configure(self, text: str) -> None:
         """What the server's config file says from its next start on."""
@@ -86,7 +93,7 @@ class Lab:
         lines = self.out("query_job", f"--job_id={job}").splitlines()
         return dict(line.partition(":")[::2] for line in lines)[name].strip()
 
-    def ends(self, job: str, state: str, *, seconds: float = 30.0) -> None:
+    def ends(self, job: str, state: str, *, seconds: float = 60.0) -> None:
         """Wait for the job's end, which must be `state`."""
         client = self.client()
         detail = wait_until(
@@ -136,7 +143,4 @@ def processes_with(text: str) -> list[int]:
 
 
 def a_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_port()

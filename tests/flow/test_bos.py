@@ -17,10 +17,9 @@ from paddlecloud.sdk.client import Client
 from paddlecloud.sdk.profile import Profile
 from tests.flow.lab import Lab
 from tests.gate import Gate
-from tests.s3 import BUCKET, S3_GROUP, S3Server
+from tests.s3 import BUCKET, S3Server
 from tests.waiting import wait_until
 
-pytestmark = S3_GROUP
 SMALL = 20_000
 
 

@@ -13,8 +13,8 @@ from tests.flow.lab import Lab
 from tests.waiting import wait_until
 
 
-def test_an_odd_folder_survives_the_way_into_a_task(lab: Lab) -> None:
-    folder = lab.folder(run_sh="./tool > $OUTPUT_PATH/said\n(cd $PWD && find . | sort) > $OUTPUT_PATH/tree\n")
+def test_an_odd_folder_survives_the_way_into_a_task(desk: Lab) -> None:
+    folder = desk.folder(run_sh="./tool > $OUTPUT_PATH/said\n(cd $PWD && find . | sort) > $OUTPUT_PATH/tree\n")
     tool = folder / "tool"
     tool.write_text("#!/bin/sh\nreadlink a-link; cat 'a b/c\nd'\n")
     tool.chmod(0o755)
@@ -27,10 +27,10 @@ def test_an_odd_folder_survives_the_way_into_a_task(lab: Lab) -> None:
     (folder / "x.tmp").write_text("ignored")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "x.pyc").write_text("ignored")
-    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
-    lab.ends(job, "success")
-    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
-    results = lab.work / "result" / job / "rank-0"
+    job = desk.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+    desk.ends(job, "success")
+    desk.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    results = desk.work / "result" / job / "rank-0"
     assert (results / "said").read_text() == "a b/c\nd\nnewline\n"
     tree = (results / "tree").read_text()
     assert "./empty\n" in tree
@@ -39,20 +39,20 @@ def test_an_odd_folder_survives_the_way_into_a_task(lab: Lab) -> None:
     assert "pyc" not in tree
 
 
-def test_a_link_out_of_the_folder_is_refused(lab: Lab) -> None:
-    (lab.folder() / "out").symlink_to("../..")
-    done = lab.type("submit_job", "--files=job", "--start_cmd=true", code=2)
+def test_a_link_out_of_the_folder_is_refused(desk: Lab) -> None:
+    (desk.folder() / "out").symlink_to("../..")
+    done = desk.type("submit_job", "--files=job", "--start_cmd=true", code=2)
     assert "out" in done.stderr
 
 
-def test_only_what_changed_is_sent_again(lab: Lab) -> None:
-    folder = lab.folder(run_sh="true\n")
+def test_only_what_changed_is_sent_again(desk: Lab) -> None:
+    folder = desk.folder(run_sh="true\n")
     (folder / "data").write_bytes(os.urandom(20 * 2**20))
-    lab.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
-    before = uploaded(lab)
+    desk.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
+    before = uploaded(desk)
     (folder / "run.sh").write_text("echo changed\n")
-    lab.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
-    assert uploaded(lab) - before < 2**20
+    desk.type("submit_job", "--files=job", "--start_cmd=sh run.sh")
+    assert uploaded(desk) - before < 2**20
 
 
 def uploaded(lab: Lab) -> int:
@@ -65,51 +65,51 @@ def uploaded(lab: Lab) -> int:
     return sum(seen.values())
 
 
-def test_results_of_a_running_job_are_brought_again_only_where_they_are_new(lab: Lab) -> None:
-    more = lab.work / "more"
-    job = lab.submit(f"echo 1 > $OUTPUT_PATH/one; until [ -e {more} ]; do sleep 0.1; done; echo 2 > $OUTPUT_PATH/two")
-    one, two = (lab.work / "results" / job / "rank-0" / name for name in ("one", "two"))
-    wait_until(lambda: "rank-0/one" in lab.out("ls", f"{job}:"), "the first result")
-    lab.type("cp", f"{job}:rank-0", "results")
+def test_results_of_a_running_job_are_brought_again_only_where_they_are_new(desk: Lab) -> None:
+    more = desk.work / "more"
+    job = desk.submit(f"echo 1 > $OUTPUT_PATH/one; until [ -e {more} ]; do sleep 0.1; done; echo 2 > $OUTPUT_PATH/two")
+    one, two = (desk.work / "results" / job / "rank-0" / name for name in ("one", "two"))
+    wait_until(lambda: "rank-0/one" in desk.out("ls", f"{job}:"), "the first result")
+    desk.type("cp", f"{job}:rank-0", "results")
     assert (one.read_text(), two.exists()) == ("1\n", False)
     one.with_name("mine").touch()
     more.touch()
-    lab.ends(job, "success")
-    assert lab.type("cp", f"{job}:rank-0", "results", code=2).stderr.count("exists: name a new folder") == 1
-    said = lab.type("cp", "--update", f"{job}:rank-0", "results").stderr
+    desk.ends(job, "success")
+    assert desk.type("cp", f"{job}:rank-0", "results", code=2).stderr.count("exists: name a new folder") == 1
+    said = desk.type("cp", "--update", f"{job}:rank-0", "results").stderr
     assert (one.read_text(), two.read_text(), one.with_name("mine").exists()) == ("1\n", "2\n", True)
     assert "2 files, 4 B, in results" in said
 
     def nothing_new() -> bool:  # once the server's clock is past what was written last
-        return "; 0 of them new or changed" in lab.type("cp", "--update", f"{job}:rank-0", "results").stderr
+        return "; 0 of them new or changed" in desk.type("cp", "--update", f"{job}:rank-0", "results").stderr
 
     wait_until(nothing_new, "what is here is not brought again")
 
 
-def test_a_task_cannot_change_the_uploaded_tree(lab: Lab) -> None:
-    lab.folder(
+def test_a_task_cannot_change_the_uploaded_tree(desk: Lab) -> None:
+    desk.folder(
         run_sh="echo spoiled > data; echo spoiled > $LOCAL_MOUNT_PATH/data\n"
         "rm -f run.sh; cp $LOCAL_MOUNT_PATH/run.sh $OUTPUT_PATH/\ncat data > $OUTPUT_PATH/mine\n",
         data_txt="whole\n",
     )
-    (lab.work / "job" / "data").write_text("whole\n")
+    (desk.work / "job" / "data").write_text("whole\n")
     for _ in range(2):
-        job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
-        lab.ends(job, "success")
-    stored = [path.read_text() for path in (lab.data / "files").glob("*/trees/*/data")]
+        job = desk.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+        desk.ends(job, "success")
+    stored = [path.with_name("data").read_text() for path in (desk.data / "files").glob("*/trees/*/data.txt")]
     assert stored == ["whole\n"]
 
 
-def test_a_followed_log_arrives_while_the_job_runs_with_the_rank_before_each_line(lab: Lab) -> None:
-    lab.folder(
+def test_a_followed_log_arrives_while_the_job_runs_with_the_rank_before_each_line(desk: Lab) -> None:
+    desk.folder(
         run_sh='echo "first of $PADDLE_TRAINER_ID"\nwhile [ ! -e /tmp/$JOB_ID ]; do sleep 0.05; done\necho last\n'
     )
-    job = lab.out(
+    job = desk.out(
         "submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2", "--distribute_job_type=NCCL2"
     ).split()[-1]
     gate = Path(f"/tmp/{job}")
     lines: list[str] = []
-    with lab.begin("logs", "-f", job) as follower:
+    with desk.begin("logs", "-f", job) as follower:
         reader = threading.Thread(target=lambda: lines.extend(follower.stdout or []))
         reader.start()
         try:

@@ -10,9 +10,8 @@ import pytest
 
 from tests.flow.goclient import GoClient
 from tests.flow.lab import Lab
-from tests.s3 import BUCKET, REGION, S3_GROUP, S3Server
+from tests.s3 import BUCKET, REGION, S3Server
 
-pytestmark = S3_GROUP
 PASSWORD = "correct horse"
 
 

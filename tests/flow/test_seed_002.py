@@ -9,32 +9,32 @@ from tests.flow.lab import Lab, processes_with
 from tests.waiting import wait_until
 
 
-def test_a_folder_becomes_a_job_and_its_results_come_back(lab: Lab) -> None:
-    lab.folder(run_sh='echo "step 1"\nmkdir -p $OUTPUT_PATH/0\necho weights > $OUTPUT_PATH/0/fc_0.w_0\n')
-    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
+def test_a_folder_becomes_a_job_and_its_results_come_back(desk: Lab) -> None:
+    desk.folder(run_sh='echo "step 1"\nmkdir -p $OUTPUT_PATH/0\necho weights > $OUTPUT_PATH/0/fc_0.w_0\n')
+    job = desk.out("submit_job", "--files=job", "--start_cmd=sh run.sh").split()[-1]
     assert re.fullmatch(r"job-[0-9a-f]{32}", job)
-    lab.ends(job, "success")
+    desk.ends(job, "success")
 
-    listing = [line.split("\t") for line in lab.out("get_files", f"--job_id={job}").splitlines()]
+    listing = [line.split("\t") for line in desk.out("get_files", f"--job_id={job}").splitlines()]
     assert listing[0][:2] == [f"output/{job}/", "0"]
     sizes = {path: size for path, size, _ in listing}
     assert sizes[f"output/{job}/log/trainer-0.log"] == "7"
     assert sizes[f"output/{job}/rank-0/0/fc_0.w_0"] == "8"
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time) for _, _, time in listing)
 
-    lab.type("get_files", f"--job_id={job}", f"--prefix=output/{job}/log", "--download=1")
-    assert (lab.work / "output" / job / "log" / "trainer-0.log").read_text() == "step 1\n"
-    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
-    assert (lab.work / "result" / job / "rank-0" / "0" / "fc_0.w_0").read_text() == "weights\n"
-    refused = lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result", code=2)
+    desk.type("get_files", f"--job_id={job}", f"--prefix=output/{job}/log", "--download=1")
+    assert (desk.work / "output" / job / "log" / "trainer-0.log").read_text() == "step 1\n"
+    desk.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    assert (desk.work / "result" / job / "rank-0" / "0" / "fc_0.w_0").read_text() == "weights\n"
+    refused = desk.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result", code=2)
     assert "result" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_query_job_prints_seed_000s_fields_in_its_order(lab: Lab) -> None:
-    job = lab.submit("true")
-    lab.ends(job, "success")
-    lines = lab.out("query_job", f"--job_id={job}").splitlines()
+def test_query_job_prints_seed_000s_fields_in_its_order(desk: Lab) -> None:
+    job = desk.submit("true")
+    desk.ends(job, "success")
+    lines = desk.out("query_job", f"--job_id={job}").splitlines()
     assert [line.partition(":")[0] for line in lines] == (
         "bos_url create_time error_msg finish_time instance_count instance_ids_list job_id job_name job_status "
         "job_type kill_flag public_bcc public_bos queue_reason start_cmd start_time wall_time"
@@ -48,9 +48,9 @@ def test_query_job_prints_seed_000s_fields_in_its_order(lab: Lab) -> None:
     assert fields["wall_time"] == " 00:30:00"
 
 
-def test_watch_mode_prints_each_change_of_state(lab: Lab) -> None:
-    lab.folder()
-    said = lab.out("submit_job", "--files=job", "--start_cmd=sleep 1", "--watch_mode=1")
+def test_watch_mode_prints_each_change_of_state(desk: Lab) -> None:
+    desk.folder()
+    said = desk.out("submit_job", "--files=job", "--start_cmd=sleep 1", "--watch_mode=1")
     for state in ("submit", "schedule", "running", "success"):
         assert re.search(rf"\b{state}\b", said), said
 
@@ -88,23 +88,23 @@ def test_a_job_that_waits_too_long_is_called_schedule_timeout(lab: Lab) -> None:
     lab.ends(first, "killed")
 
 
-def test_a_failed_job_names_the_first_task_and_its_last_lines(lab: Lab) -> None:
-    job = lab.submit("echo loading; echo no such file >&2; exit 3")
-    lab.ends(job, "failed")
-    assert lab.field(job, "error_msg") == "trainer-0 failed first: exit code 3"
-    said = lab.type("show", job).stdout
+def test_a_failed_job_names_the_first_task_and_its_last_lines(desk: Lab) -> None:
+    job = desk.submit("echo loading; echo no such file >&2; exit 3")
+    desk.ends(job, "failed")
+    assert desk.field(job, "error_msg") == "trainer-0 failed first: exit code 3"
+    said = desk.type("show", job).stdout
     assert "no such file" in said
-    assert lab.type("wait", job, code=100).returncode == 100
+    assert desk.type("wait", job, code=100).returncode == 100
 
 
-def test_every_task_of_a_gang_has_its_own_variables(lab: Lab) -> None:
-    lab.folder(
+def test_every_task_of_a_gang_has_its_own_variables(desk: Lab) -> None:
+    desk.folder(
         run_sh="env > $OUTPUT_PATH/env\ntest -r $LOCAL_MOUNT_PATH/run.sh\n[ $TRAINING_ROLE = TRAINER ] || sleep 1000\n"
     )
-    job = lab.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
-    lab.ends(job, "success")
-    lab.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
-    seen = {path.parent.name: read_env(path) for path in (lab.work / "result" / job).glob("*/env")}
+    job = desk.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
+    desk.ends(job, "success")
+    desk.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=result")
+    seen = {path.parent.name: read_env(path) for path in (desk.work / "result" / job).glob("*/env")}
     assert set(seen) == {"rank-0", "rank-1", "pserver-0", "pserver-1"}
     first, second, server = seen["rank-0"], seen["rank-1"], seen["pserver-1"]
     assert [first["PADDLE_TRAINER_ID"], second["PADDLE_TRAINER_ID"]] == ["0", "1"]

@@ -23,7 +23,8 @@ from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from tests.fakes import FakeBackend
-from tests.postgres import MIGRATED, Postgres
+from tests.migrated import migrated
+from tests.postgres import Postgres
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ class World:
     """A store, a cluster and a scheduler that may crash between any two rounds."""
 
     def __init__(self, folder: Path, backend: FakeBackend | None = None, *, url: str = "") -> None:
-        self.database = Database.open(url or f"sqlite:///{folder}/records.db")
+        self.database = Database.open(url or migrated(folder / "records.db"))
         self.jobs = Jobs(self.database)
         self.now = NOW
         self.backend = backend or FakeBackend(Resources(cpus=4, memory_bytes=2**34), clock=lambda: self.now)
@@ -179,7 +180,7 @@ class AnythingMayHappen(RuleBasedStateMachine):
         super().__init__()
         self.stack = ExitStack()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
-        url = self.stack.enter_context(self.postgres.database(MIGRATED)) if self.postgres else ""
+        url = self.stack.enter_context(self.postgres.emptied()) if self.postgres else ""
         self.world = World(Path(folder), url=url)
         self.stack.callback(self.world.database.close)
         self.submitted: list[Job] = []

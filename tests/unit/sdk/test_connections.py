@@ -103,7 +103,7 @@ def test_a_silence_ends_when_its_time_is_over() -> None:
     began = time.monotonic()
     with talking(says_nothing) as (server, _), pytest.raises(BrokenError, match="timed out"):
         Connections(server).request("GET", "/x", seconds=0.1)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 20
 
 
 def test_pieces_come_as_they_are_sent() -> None:

@@ -23,6 +23,7 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from tests import trees
 from tests.contract.records import NOW, a_job, a_move
+from tests.migrated import migrated
 
 
 @dataclass
@@ -121,7 +122,7 @@ class House:
 @contextmanager
 def opened(root: Path, pace: Pace | None = None) -> Iterator[House]:
     root.mkdir(mode=0o700, exist_ok=True)
-    database = Database.open(f"sqlite:///{root / 'paddlecloud.db'}")
+    database = Database.open(migrated(root / "paddlecloud.db"))
     try:
         yield House(root, database, pace=pace or Pace())
     finally:

@@ -25,6 +25,7 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.fakes import FakeBackend
+from tests.migrated import migrated
 from tests.waiting import wait_until
 
 MACHINE = Resources(cpus=1000.0, memory_bytes=2**40)
@@ -133,6 +134,7 @@ def running(
     amounts = {name: (capacities or {}).get(name, MACHINE) for name in settings.clusters}
     backends = {name: FakeBackend(amount, clock=utc_now) for name, amount in amounts.items()}
     with hold(settings.server.data) as folder, listen(settings.server, embedded=False) as listening:
+        migrated(folder.database)
         app = create(settings, utc_now, backends=lambda *_: backends)
         server = Server(app, certificate=certificate, handshake_seconds=1.0)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="server")

@@ -19,6 +19,7 @@ from paddlecloud.server.auth import Authenticator, Identity
 from paddlecloud.store.db import Database
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
+from tests.migrated import migrated
 
 START = datetime(2026, 11, 15, 12, 0, 0, 123456, tzinfo=UTC)
 MOMENT = timedelta(milliseconds=1)
@@ -42,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def users(tmp_path: Path) -> Iterator[Users]:
-    database = Database.open(f"sqlite:///{tmp_path / 'paddlecloud.db'}")
+    database = Database.open(migrated(tmp_path / "paddlecloud.db"))
     made = Users(database, Cipher(tmp_path / "key"))
     made.add("ann", Role.USER, None, START)
     yield made

@@ -25,11 +25,9 @@ from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.records import NOW, a_job, a_move
 from tests.gate import Gate
-from tests.s3 import BUCKET, S3_GROUP, S3Server
+from tests.s3 import BUCKET, S3Server
 from tests.unit.server.house import House, opened
 from tests.waiting import wait_until
-
-pytestmark = S3_GROUP
 
 
 class Carrying:

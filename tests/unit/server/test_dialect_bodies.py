@@ -70,13 +70,13 @@ def test_nobody_waits_for_a_body_of_a_million_parts(server: Running) -> None:
     body = empty * (2**25 // len(empty))
     with ThreadPoolExecutor(1) as threads:
         sent = threads.submit(server.ask, "POST", CHUNKS, body, headers=KIND)
-        longest = 0.0
+        longest, first = 0.0, time.monotonic()
         while not sent.done():
             began = time.monotonic()
             assert server.ask("GET", "/healthz/", token=server.bob).status == 200
             longest = max(longest, time.monotonic() - began)
         assert sent.result().status == 400
-    assert longest < 2
+    assert longest < max(2.0, (time.monotonic() - first) / 2)  # else they waited for the most of it
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from paddlecloud.server.changes import Changes, wait
 from paddlecloud.server.feed import Feed
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
+from tests.migrated import migrated
 
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    database = Database.open(f"sqlite:///{tmp_path / 'db'}")
+    database = Database.open(migrated(tmp_path / "db"))
     yield Jobs(database)
     database.close()
 

@@ -20,6 +20,7 @@ from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.fakes import FakeBackend
+from tests.migrated import migrated
 from tests.unit.server.running import Running, a_spec, running
 
 MINUTE = timedelta(minutes=1)
@@ -149,7 +150,7 @@ class Lab:
 
     def __init__(self, folder: Path) -> None:
         self.now = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-        self.database = Database.open(f"sqlite:///{folder}/records.db")
+        self.database = Database.open(migrated(folder / "records.db"))
         self.jobs = Jobs(self.database)
         self.users = Users(self.database, Cipher(folder / "key"))
         self.backend = FakeBackend(Resources(cpus=100, memory_bytes=2**40), clock=lambda: self.now)

@@ -38,10 +38,10 @@ def signed(server: Running, method: str, path: str, body: bytes, *, body_hash: s
     )
 
 
-def send(server: Running, raw: bytes) -> bytes:
-    """The first line of the answer to bytes of our own making; nothing, if there is none within a moment."""
+def send(server: Running, raw: bytes, *, seconds: float = 30.0) -> bytes:
+    """The first line of the answer to bytes of our own making; nothing, if there is none in this time."""
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=0.5) as connection:
+    with socket.create_connection((host, int(port)), timeout=seconds) as connection:
         connection.sendall(raw)
         try:
             return connection.recv(65536).partition(b"\r\n")[0]
@@ -75,7 +75,7 @@ def test_a_body_cut_in_the_middle_changes_nothing(server: Running, share: float)
     body = json.dumps(a_spec()).encode()
     lines = {**signed(server, "POST", "/v1/jobs", body), "Host": "x", "Content-Length": str(len(body))}
     head = "POST /v1/jobs HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
-    assert send(server, head.encode() + body[: int(len(body) * share)]) == b""
+    assert send(server, head.encode() + body[: int(len(body) * share)], seconds=0.5) == b""
     assert jobs(server) == before
 
 
@@ -86,7 +86,7 @@ def test_a_chunked_body_cut_before_its_end_changes_nothing(server: Running) -> N
         "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
         f"Authorization: Bearer {server.ann}\r\n\r\n{len(body):x}\r\n"
     )
-    assert send(server, head.encode() + body + b"\r\n") == b""
+    assert send(server, head.encode() + body + b"\r\n", seconds=0.5) == b""
     assert jobs(server) == before
     assert send(server, head.encode() + body + b"\r\n0\r\n\r\n") == b"HTTP/1.1 201 Created"
 

@@ -15,13 +15,14 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
+from tests.migrated import migrated
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
 
 class House:
     def __init__(self, folder: Path) -> None:
-        self.database = Database.open(f"sqlite:///{folder / 'records.db'}")
+        self.database = Database.open(migrated(folder / "records.db"))
         self.users = Users(self.database, Cipher(folder / "key"))
         self.users.add("ann", Role.USER, None, NOW)
         self.store = LocalStore(folder / "local")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from paddlecloud.model.user import Scope
-from tests.s3 import BUCKET, S3_GROUP, S3Server
+from tests.s3 import BUCKET, S3Server
 from tests.unit.server.running import Running, a_spec, running
 from tests.waiting import wait_until
 
-pytestmark = S3_GROUP
 LIMIT = 100_000
 
 
