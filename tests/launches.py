@@ -32,6 +32,8 @@ def make_launch(
     mounts: Sequence[Mount] = (),
     cwd: str | None = None,
     pfs: Path | None = None,
+    keep: bool = False,
+    quiet_seconds: float = 0.0,
 ) -> Launch:
     """One trainer for each of `commands`, one pserver for each of `pservers`; `ports` are given out in that order."""
     named = [("trainer", index, command) for index, command in enumerate(commands)]
@@ -65,6 +67,8 @@ def make_launch(
         results=results,
         mounts=tuple(mounts),
         cwd=cwd,
+        keep=keep,
+        quiet_seconds=quiet_seconds,
         pfs=pfs,
     )
 

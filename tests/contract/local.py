@@ -28,6 +28,7 @@ class Room:
     folder: Path
     isolated: bool = True
     grace_seconds: float = 10.0
+    gate_seconds: float = 20.0
     python: str | None = None
     hidden: tuple[Path, ...] = ()
     allow_unisolated: bool = True
@@ -56,6 +57,7 @@ class Room:
             clock=lambda: datetime.now(UTC),
             wake=self.woken.set,
             grace_seconds=self.grace_seconds,
+            gate_seconds=self.gate_seconds,
             python=self.python,
             hidden=self.hidden,
             namespaces=self.isolated,
@@ -94,6 +96,7 @@ class Room:
             account="someone",
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,
+            gate_seconds=1,
             pids_limit=100,
             hidden=[],
             wake=self.tasks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlecloud.model.state import ENDS, FINAL, HELD, MOVES, WAITING, JobState, StopReason
+from paddlecloud.model.state import ENDS, FINAL, HELD, MOVES, RETRIED, WAITING, JobState, StopReason
 from tools.pages.markdown import code, document, table
 
 TITLE = "The life of a job"
@@ -11,7 +11,7 @@ MEANINGS = {
     JobState.SUBMIT: "accepted, not looked at yet",
     JobState.QUEUE: "no room now; the record says why and, where known, when there will be",
     JobState.SCHEDULE: "placed; its tasks are being started",
-    JobState.RUNNING: "all its tasks have started",
+    JobState.RUNNING: "all its tasks have started; a move to itself marks it as hanging, or no more",
     JobState.KILLING: "its tasks are being stopped; the reason decides how it ends",
     JobState.SUCCESS: "the tasks that decide its end succeeded",
     JobState.FAILED: "a task failed, and the record names the first; or no attempt was left",
@@ -24,9 +24,11 @@ REASONS = {
     StopReason.ASKED: "`kill` or `kill_job`",
     StopReason.DONE: "its trainers have ended well, and what is left, such as pservers, is stopped",
     StopReason.TASK_FAILED: "one task failed, and the others are stopped",
-    StopReason.NODE_LOST: "its tasks vanished with their machine; the next attempt follows, while there is one",
-    StopReason.PREEMPTED: "it makes room for another job and waits for its next attempt",
+    StopReason.RESTART_ME: "a task asked for another attempt, by exit code 101",
+    StopReason.NODE_LOST: "its tasks vanished with their machine",
+    StopReason.PREEMPTED: "it makes room for another job",
     StopReason.WALL_TIME: "its wall_time has passed",
+    StopReason.HUNG: "it did nothing for too long, and asked to be ended then",
     StopReason.QUEUE_TIME: "it waited too long",
 }
 
@@ -56,10 +58,15 @@ def page() -> str:
         "## Why a job is stopped",
         table(
             ("reason", "when", "ends in"),
-            ((code(reason), REASONS[reason], code(ENDS[reason].label)) for reason in StopReason),
+            ((code(reason), REASONS[reason], _end(reason)) for reason in StopReason),
         ),
         RULES.format(held=", ".join(code(state.label) for state in JobState if state in HELD)),
     )
+
+
+def _end(reason: StopReason) -> str:
+    again = f"{code(JobState.QUEUE.label)} while its `retry` allows, then " if reason in RETRIED else ""
+    return again + code(ENDS[reason].label)
 
 
 def _diagram() -> str:

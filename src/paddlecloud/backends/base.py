@@ -56,6 +56,9 @@ class Launch:
     registry: str = ""  # the name of its user's secret to pull it with
     mounts: tuple[Mount, ...] = ()
     cwd: str | None = None  # a path at or below a target, where the tasks start; None: in a private copy of the tree
+    quiet_seconds: float = 0.0  # a task that does nothing for so long is reported as quiet; 0: none is
+    keep: bool = False  # what failed tasks had in their working directories goes to the results
+    slurm: bool = False  # its trainers are told the variables of a Slurm step too
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
 
 

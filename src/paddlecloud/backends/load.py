@@ -23,6 +23,7 @@ class Setup:
     clock: Callable[[], datetime]
     wake: Callable[[], None]
     grace_seconds: float
+    gate_seconds: float
     hidden: tuple[Path, ...] = ()  # what tasks must not reach
     python: str | None = None
     cpus: float | None = None  # None, here and below: what the machine has
@@ -49,6 +50,7 @@ def _local(setup: Setup) -> Backend:
         clock=setup.clock,
         wake=setup.wake,
         grace_seconds=setup.grace_seconds,
+        gate_seconds=setup.gate_seconds,
         hidden=setup.hidden,
         python=setup.python,
         allow_unisolated=setup.allow_unisolated,

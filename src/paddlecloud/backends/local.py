@@ -48,6 +48,7 @@ class LocalBackend:
         clock: Callable[[], datetime],
         wake: Callable[[], None] = lambda: None,
         grace_seconds: float = 30.0,
+        gate_seconds: float = 60.0,
         python: str | None = None,
         pids_limit: int = 4096,
         hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
@@ -65,6 +66,7 @@ class LocalBackend:
         self._clock = clock
         self._wake = wake
         self._grace_seconds = grace_seconds
+        self._gate_seconds = gate_seconds
         self._pids_limit = pids_limit
         self._hidden = Hidden(hidden)
         self._search_path = _search_path(self._root, interpreter_path(python))
@@ -198,6 +200,7 @@ class LocalBackend:
             account=self._account,
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
+            gate_seconds=self._gate_seconds,
             pids_limit=self._pids_limit,
             hidden=self._hidden.now(),
             wake=self._root,

@@ -14,17 +14,18 @@ from paddlecloud.backends.leftovers import end_leftovers
 from paddlecloud.model.task import TaskReport, TaskState
 from paddlecloud.runtime import processes
 from paddlecloud.runtime.cgroups import remove as remove_groups
-from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
+from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 
 
 class LocalTask:
-    """What was read once is kept: `pid` and `exit` never change. `restarts` does, while the task runs."""
+    """What was read once is kept: `pid` and `exit` never change. `so-far` does, while the task runs."""
 
     def __init__(self, folder: TaskFolder, clock: Callable[[], datetime]) -> None:
         self.name = folder.task
         self.folder = folder
         self._clock = clock
         self._begun: Begun | None = None
+        self._so_far = SoFar()
         self._report = TaskReport(name=self.name, state=TaskState.STARTING)
 
     def look(self) -> TaskReport:
@@ -40,11 +41,16 @@ class LocalTask:
         return self._report
 
     def _report_run(self, begun: Begun) -> TaskReport:
-        restarts = self.folder.restarts
-        if self._report.state is TaskState.RUNNING and self._report.restarts == restarts:
+        so_far = self.folder.so_far
+        if self._report.state is TaskState.RUNNING and so_far == self._so_far:
             return self._report
+        self._so_far = so_far
         return TaskReport(
-            name=self.name, state=TaskState.RUNNING, started_at=_time(begun.started_at), restarts=restarts
+            name=self.name,
+            state=TaskState.RUNNING,
+            started_at=_time(begun.started_at),
+            restarts=so_far.restarts,
+            quiet_since=_time(so_far.quiet_since),
         )
 
     def terminate(self) -> None:
@@ -88,7 +94,7 @@ class LocalTask:
                 started_at=started_at,
                 ended_at=self._clock().timestamp(),
                 lost=True,
-                restarts=self.folder.restarts,
+                restarts=self.folder.so_far.restarts,
             )
         )
 

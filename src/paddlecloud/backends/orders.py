@@ -2,8 +2,9 @@
 
 TaskFile                        from the launch
 command, role, index            its TaskLaunch
-address, port, gpus, limits     its TaskPlacement
-trainers, pservers              the endpoints of all tasks, by role
+address, ports, gpus, limits    its TaskPlacement
+trainers, pservers, workers     the endpoints of all tasks, by role
+master, coordinator             endpoints of the first trainer
 cwd, pfs                        as they are below /pfs, or where they are on this machine if tasks have no root folder
 output, log_file, log_folder    <results>/rank-0, <results>/log/trainer-0.log, <results>/log/trainer-0
 """
@@ -19,7 +20,7 @@ from paddlecloud.model import paths
 from paddlecloud.model.job import PSERVER, TaskPlacement
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
-from paddlecloud.runtime.taskfile import TaskFile
+from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, TaskFile
 
 _LOOPBACK = "127.0.0.1"
 
@@ -34,6 +35,7 @@ class Here:
     account: str
     search_path: Sequence[str]
     grace_seconds: float
+    gate_seconds: float
     pids_limit: int
     hidden: Sequence[Path]
     wake: Path
@@ -66,9 +68,12 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         rank=(pservers if task.role == PSERVER else trainers).index(task),
         command=task.command,
         address=place.address or _LOOPBACK,
-        port=place.ports[0] if place.ports else None,
+        ports=list(place.ports),
         trainers=_endpoints(trainers, placed),
         pservers=_endpoints(pservers, placed),
+        workers=_endpoints(trainers, placed, TENSORFLOW),
+        master=next(iter(_endpoints(trainers, placed, MASTER)), None),
+        coordinator=next(iter(_endpoints(trainers, placed, COORDINATOR)), None),
         trainer_count=len(trainers),
         pserver_count=len(pservers),
         distribute=launch.distribute,
@@ -91,6 +96,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         memory_bytes=place.resources.memory_bytes,
         pids_limit=here.pids_limit,
         grace_seconds=here.grace_seconds,
+        gate_seconds=here.gate_seconds,
         hidden=[str(folder) for folder in here.hidden],
         wake=str(here.wake),
         boot=here.boot,
@@ -102,6 +108,9 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         writable=[mount.target for mount in launch.mounts if mount.writable],
         cwd=_cwd(launch, here),
         pfs=_pfs(launch, here),
+        keep=launch.keep,
+        slurm=launch.slurm,
+        quiet_seconds=launch.quiet_seconds,
         note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",
     )
 
@@ -126,6 +135,6 @@ def _pfs(launch: Launch, here: Here) -> str | None:
     return None if launch.pfs is None else str(launch.pfs.absolute())
 
 
-def _endpoints(tasks: Sequence[TaskLaunch], placed: dict[str, TaskPlacement]) -> list[str]:
+def _endpoints(tasks: Sequence[TaskLaunch], placed: dict[str, TaskPlacement], number: int = PORT) -> list[str]:
     places = [placed[task.name] for task in tasks]
-    return [f"{place.address or _LOOPBACK}:{place.ports[0]}" for place in places if place.ports]
+    return [f"{place.address or _LOOPBACK}:{place.ports[number]}" for place in places if len(place.ports) > number]

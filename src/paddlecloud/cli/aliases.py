@@ -18,7 +18,7 @@ from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.units import format_duration
-from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec, seconds
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, as_in_the_manual, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
@@ -128,7 +128,7 @@ def _submit_job(args: Namespace) -> int:
         if not args.public_bos:
             bos = profile.private["bos"]
             asked["storage_key"] = client.storage.add_key(args.bos_url, bos["ak"], bos["sk"]).id
-        spec = job_spec(asked, cluster_has_gpus=client.has_gpus)
+        spec = job_spec(as_in_the_manual(asked, cluster_has_gpus=client.has_gpus))
         job = send(client, spec, Path(args.files) if args.files else None)
         print(job.id, flush=True)
         if not args.watch_mode:

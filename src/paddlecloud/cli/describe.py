@@ -47,7 +47,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("job", job.id),
         ("name", spec.name),
         ("state", show.state_text(job.state, sys.stdout)),
-        ("why", explain.why_waiting(job, detail.forecast, now) if job.state.waiting else job.error),
+        ("why", explain.why(job, detail.forecast, now)),
         ("user", job.user),
         ("cluster", job.placement.cluster if job.placement else spec.cluster),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),

@@ -30,6 +30,16 @@ def why_waiting(job: Job, forecast: Forecast | None, now: datetime) -> str:
     return "; ".join(words)
 
 
+def why(job: Job, forecast: Forecast | None, now: datetime) -> str:
+    """Why a job is where it is: what it waits for, that it seems to hang, or what has ended it."""
+    if job.state.waiting:
+        return why_waiting(job, forecast, now)
+    if job.quiet_since is not None:
+        silent = describe_duration((now - job.quiet_since).total_seconds())
+        return f"no log line and no use of CPU or GPU for {silent}: it seems to hang"
+    return job.error
+
+
 def state_line(detail: JobDetail, now: datetime) -> str:
     """A job's state in one line, with why it waits."""
     why = why_waiting(detail.job, detail.forecast, now) if detail.job.state.waiting else ""

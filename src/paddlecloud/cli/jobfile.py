@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import PSERVER, JobSpec, RoleSpec
-from paddlecloud.sdk.spec import Asked, resources, seconds
+from paddlecloud.model.job import PSERVER, Hang, JobSpec, Retry, RoleSpec
+from paddlecloud.sdk.spec import Asked, as_hang, as_retry, hang_seconds, resources, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,24 @@ class FileRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileRetry:
+    """`retry: 2` is `retry: {user_error: 2}`."""
+
+    user_error: int = 0
+    restart_me: int | None = None
+    node_lost: int | None = None
+    preempted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHang:
+    """`hang: 10m` is `hang: {after: 10m}`."""
+
+    after: str | int | None = None
+    kill: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
     """`workdir` is the folder to send, seen from the file's own; `run` and `nodes`, or `roles`, say what to run."""
 
@@ -44,6 +62,10 @@ class JobFile:
     priority: int | None = None
     time_limit: str | int | None = None
     roles: Mapping[str, FileRole] = field(default_factory=dict)
+    retry: int | FileRetry | None = None
+    hang: str | int | FileHang | None = None
+    keep_on_failure: bool | None = None
+    slurm_env: bool | None = None
 
 
 def read(path: Path) -> JobFile:
@@ -83,6 +105,10 @@ def asked(file: JobFile) -> dict[str, Any]:
         "memory": file.resources.memory,
         "gpus": file.resources.gpus,
         "env": _texts(file.env) or None,
+        "retry": _retry(file.retry),
+        "hang": _hang(file.hang),
+        "keep_on_failure": file.keep_on_failure,
+        "slurm_env": file.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -98,6 +124,10 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         env=dict(wanted.get("env", {})),
         wall_time_seconds=seconds(wanted.get("wall_time"), "time_limit"),
         priority=wanted.get("priority", 0),
+        retry=as_retry(wanted.get("retry", 0)),
+        hang=as_hang(wanted.get("hang")),
+        keep_on_failure=wanted.get("keep_on_failure", False),
+        slurm_env=wanted.get("slurm_env", False),
     )
 
 
@@ -107,6 +137,24 @@ def _role(name: str, role: FileRole) -> RoleSpec:
     return RoleSpec(
         name=name, count=role.count, command=role.run, resources=share, min_failed=role.min_failed, min_succeeded=least
     )
+
+
+def _retry(said: int | FileRetry | None) -> Retry | None:
+    if said is None or isinstance(said, int):
+        return None if said is None else Retry(user_error=said)
+    return Retry(
+        user_error=said.user_error,
+        restart_me=said.restart_me,
+        node_lost=said.node_lost,
+        preempted=said.preempted,
+    )
+
+
+def _hang(said: str | int | FileHang | None) -> Hang | None:
+    if said is None:
+        return None
+    hang = said if isinstance(said, FileHang) else FileHang(after=said)
+    return Hang(after_seconds=hang_seconds(hang.after), kill=hang.kill)
 
 
 def _texts(env: Mapping[str, str | int | float | bool]) -> dict[str, str]:

@@ -123,7 +123,7 @@ def job_columns(now: datetime) -> list[Column[Job]]:
         Column("USER", lambda job: job.user, wide=True),
         Column("CLUSTER", lambda job: job.placement.cluster if job.placement else job.spec.cluster, wide=True),
         Column("PRIORITY", lambda job: str(job.spec.priority), wide=True),
-        Column("WHY", lambda job: job.queue_reason or job.error, drop=4),
+        Column("WHY", lambda job: explain.why(job, None, now), drop=4),
     ]
 
 

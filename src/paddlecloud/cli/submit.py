@@ -18,8 +18,9 @@ from paddlecloud.cli.parser import Parser, Setup, add_output, new_folder, path
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import Hang, Retry
 from paddlecloud.model.units import describe_counts
-from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, job_spec, seconds
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
@@ -104,10 +105,19 @@ def _add_job_options(parser: Parser) -> None:
     parser.add_argument("--memory", metavar="SIZE", help="memory for each task: 4Gi, 10GB")
     parser.add_argument("--gpus", type=int, metavar="N", help="GPUs for each trainer")
     parser.add_argument("--job-type", choices=JOB_TYPES, help="gpu where there are GPUs, else cpu")
-    parser.add_argument("--distribute", choices=DISTRIBUTIONS, help="how several trainers work together")
+    parser.add_argument(
+        "--distribute", choices=DISTRIBUTIONS, help="several trainers: by themselves (NCCL2) or with pservers"
+    )
     parser.add_argument("--env", action="append", default=[], metavar="K[=V]", help="set a variable, or copy yours")
     parser.add_argument("--time-limit", metavar="TIME", help="longest run: 00:30:00, 2h (the server's default)")
     parser.add_argument("--priority", type=int, metavar="N", help="higher goes first (0)")
+    parser.add_argument("--retry", type=int, metavar="N", help="start it again, up to N times, if it fails (0)")
+    parser.add_argument("--hang", metavar="TIME", help="say when it does nothing for so long (the server's default)")
+    parser.add_argument("--kill-hung", action="store_true", default=None, help="end it when it does nothing that long")
+    parser.add_argument(
+        "--keep-on-failure", action="store_true", default=None, help="keep working directories if it fails"
+    )
+    parser.add_argument("--slurm-env", action="store_true", default=None, help="set the variables of a Slurm step too")
 
 
 def _submit(args: Namespace) -> None:
@@ -115,7 +125,7 @@ def _submit(args: Namespace) -> None:
         paddlepaddle.submit(args)
         return
     with connect() as client:
-        spec, folder = _wanted(args, client)
+        spec, folder = _wanted(args)
         job = send(client, spec, folder)
     if args.output in ("table", "wide", "name"):
         print(job.id)
@@ -127,7 +137,7 @@ def _submit(args: Namespace) -> None:
 
 def _run(args: Namespace) -> int:
     with connect() as client:
-        spec, folder = _wanted(args, client)
+        spec, folder = _wanted(args)
         results = _results_folder(args)
         job = send(client, spec, folder)
         shell.talk(submitted(job))
@@ -150,7 +160,7 @@ def _attend(client: Client, job: str) -> JobDetail:
     return client.get(client.wait(job).id)
 
 
-def _wanted(args: Namespace, client: Client) -> tuple[JobSpec, Path | None]:
+def _wanted(args: Namespace) -> tuple[JobSpec, Path | None]:
     file = jobfile.read(Path(args.file)) if args.file else jobfile.JobFile()
     asked = jobfile.asked(file) | _flags(args)
     if "env" in asked:
@@ -162,7 +172,7 @@ def _wanted(args: Namespace, client: Client) -> tuple[JobSpec, Path | None]:
     folder = _folder(args, file)
     if file.roles:
         return jobfile.with_roles(file, cast(Asked, asked)), folder
-    return job_spec(cast(Asked, asked), cluster_has_gpus=client.has_gpus), folder
+    return job_spec(cast(Asked, asked)), folder
 
 
 def _folder(args: Namespace, file: jobfile.JobFile) -> Path | None:
@@ -200,8 +210,18 @@ def _flags(args: Namespace) -> dict[str, Any]:
         "env": environment(args.env) or None,
         "wall_time": seconds(args.time_limit, "--time-limit"),
         "priority": args.priority,
+        "retry": None if args.retry is None else Retry(user_error=args.retry),
+        "hang": _hang(args),
+        "keep_on_failure": args.keep_on_failure,
+        "slurm_env": args.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _hang(args: Namespace) -> Hang | None:
+    if args.hang is None and not args.kill_hung:
+        return None
+    return Hang(after_seconds=hang_seconds(args.hang), kill=bool(args.kill_hung))
 
 
 def environment(settings: list[str]) -> dict[str, str]:

@@ -69,6 +69,24 @@ class RoleSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often a job is started again, as a whole, by why it stopped; None: as often as the server says."""
+
+    user_error: int = 0  # a task failed
+    restart_me: int | None = None  # a task asked for it, by exit code 101
+    node_lost: int | None = None
+    preempted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """A job is taken to hang when no task that it waits for has done anything for so long; None: the server says."""
+
+    after_seconds: int | None = None
+    kill: bool = False  # end it then, else it is only said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """What a user asks for. It never changes after submission."""
 
@@ -91,6 +109,10 @@ class JobSpec:
     registry: str = ""
     face: str = ""  # who submitted it: "" ours, "paddlepaddle" seed 001's client: names of its live jobs are unique
     storage_key: str = ""  # id of the key to the bucket that bos_url names
+    retry: Retry = Retry()
+    hang: Hang = Hang()
+    keep_on_failure: bool = False  # what its tasks had in their working directories stays with the results
+    slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
 
     @property
     def trainers(self) -> int:
@@ -142,18 +164,25 @@ class Job:
     state: JobState = JobState.SUBMIT
     version: int = 0
     attempt: int = 0
+    retries: Mapping[str, int] = field(default_factory=dict)  # by the StopReason that it was started again for
     placement: Placement | None = None
     stop: StopReason | None = None
+    queued_at: datetime | None = None  # when it went back to the queue for another attempt
     queue_reason: str = ""
     error: str = ""
     started_at: datetime | None = None  # of the first attempt that ran
     running_since: datetime | None = None  # of the attempt that runs now
     finished_at: datetime | None = None
+    quiet_since: datetime | None = None  # it runs, but none of the tasks that it waits for does anything
 
     @property
     def handle(self) -> str:
         """The name a backend knows this attempt by; we choose it, so starting twice is harmless."""
         return paths.handle(self.id, self.attempt)
+
+    @property
+    def waits_since(self) -> datetime:
+        return self.queued_at or self.created_at
 
     @property
     def wall_time_seconds(self) -> int | None:

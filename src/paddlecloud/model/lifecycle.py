@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paddlecloud.model.errors import ConflictError
-from paddlecloud.model.job import Job, Placement
-from paddlecloud.model.state import ENDS, MOVES, JobState, StopReason
+from paddlecloud.model.job import Job, Placement, Retry
+from paddlecloud.model.state import ENDS, MOVES, RETRIED, JobState, StopReason
 from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.model.units import describe_duration, format_duration
 
@@ -26,6 +26,10 @@ class Move:
     placement: Placement | None = None
     stop: StopReason | None = None
     error: str = ""
+    quiet_since: datetime | None = None  # with `running`: since when the job does nothing; None: it does something
+
+
+RESTART_ME = 101  # the exit code by which PaddlePaddle's elastic launcher asks for another attempt
 
 
 def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: int) -> Move | None:
@@ -33,7 +37,8 @@ def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: i
     if job.state is JobState.SCHEDULE:
         return _started(report, now)
     if job.state is JobState.RUNNING:
-        return _ended(job, report, now, attempts_limit) or _over_wall_time(job, now)
+        ended = _ended(job, report, now, attempts_limit) or _over_wall_time(job, now)
+        return ended or (None if report is None else _quiet(job, report, now))
     if job.state is JobState.KILLING:
         return _stopped(job, report, now, attempts_limit)
     return None
@@ -41,7 +46,7 @@ def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: i
 
 def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | None:
     """The end of a job that has waited too long for its turn."""
-    if not job.state.waiting or now - job.created_at < schedule_limit:
+    if not job.state.waiting or now - job.waits_since < schedule_limit:
         return None
     waited = describe_duration(schedule_limit.total_seconds())
     why = f"not placed within {waited}" + (f": {job.queue_reason}" if job.queue_reason else "")
@@ -65,9 +70,15 @@ def apply(job: Job, move: Move) -> Job:
         raise ConflictError(f"{job.id} cannot go from {job.state.label} to {move.to.label}")
     changed = replace(job, state=move.to, version=job.version + 1, queue_reason="")
     if move.to is JobState.QUEUE:
-        return replace(changed, queue_reason=move.why, placement=None, stop=None, error="", running_since=None)
+        retries = job.retries if move.stop is None else {**job.retries, move.stop: job.retries.get(move.stop, 0) + 1}
+        queued_at = move.at if job.state.held else job.queued_at
+        again = replace(changed, retries=retries, queued_at=queued_at, queue_reason=move.why)
+        return replace(again, placement=None, stop=None, error="", running_since=None)
     if move.to is JobState.SCHEDULE:
         return replace(changed, attempt=job.attempt + 1, placement=move.placement)
+    if move.to is JobState.RUNNING and job.state is JobState.RUNNING:
+        return replace(changed, quiet_since=move.quiet_since)
+    changed = replace(changed, quiet_since=None)
     if move.to is JobState.RUNNING:
         return replace(changed, started_at=job.started_at or move.at, running_since=move.at)
     if move.to is JobState.KILLING:
@@ -94,30 +105,51 @@ def _tasks_started(count: int) -> str:
 
 def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
     if report is None:
-        return _lost(job, f"{job.handle} is gone from its cluster", now, attempts_limit, held=False)
-    if failed := _role_failed(job, report):
-        why = f"{failed.name} failed first: {failed.outcome}"
-        return _end(StopReason.TASK_FAILED, report, now, why, error=why)
-    if lost := [task.name for task in report.tasks if task.state is TaskState.LOST]:
-        return _lost(job, f"{', '.join(lost)} vanished with its node", now, attempts_limit, held=not report.ended)
+        why = f"{job.handle} is gone from its cluster"
+        return _again_or_failed(job, StopReason.NODE_LOST, why, now, now, attempts_limit)
+    if stopped := _why_stopped(job, report):
+        stop, why = stopped
+        if not report.ended:
+            return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=why)
+        return _again_or_failed(job, stop, why, now, _last_end(report, now), attempts_limit)
     if _all_roles_succeeded(job, report):
-        return _end(StopReason.DONE, report, now, "every task that it waits for succeeded")
+        why, done = "every task that it waits for succeeded", StopReason.DONE
+        if not report.ended:
+            return Move(to=JobState.KILLING, at=now, why=why, stop=done)
+        return Move(to=ENDS[done], at=_last_end(report, now), why=why, stop=done)
     return None
 
 
-def _end(stop: StopReason, report: Report, now: datetime, why: str, error: str = "") -> Move:
-    if report.ended:
-        return Move(to=ENDS[stop], at=_last_end(report, now), why=why, stop=stop, error=error)
-    return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=error)
+def _why_stopped(job: Job, report: Report) -> tuple[StopReason, str] | None:
+    if failed := _role_failed(job, report):
+        asked = failed.exit_code == RESTART_ME
+        why = f"{failed.name} {'asked to be started again' if asked else 'failed first'}: {failed.outcome}"
+        return StopReason.RESTART_ME if asked else StopReason.TASK_FAILED, why
+    if lost := [task.name for task in report.tasks if task.state is TaskState.LOST]:
+        return StopReason.NODE_LOST, f"{', '.join(lost)} vanished with its node"
+    return None
 
 
-def _lost(job: Job, what: str, now: datetime, attempts_limit: int, *, held: bool) -> Move:
-    if held:
-        return Move(to=JobState.KILLING, at=now, why=what, stop=StopReason.NODE_LOST, error=what)
-    if job.attempt >= attempts_limit:
-        why = f"{what}, in attempt {job.attempt} of {attempts_limit}"
-        return Move(to=JobState.FAILED, at=now, why=why, stop=StopReason.NODE_LOST, error=why)
-    return Move(to=JobState.QUEUE, at=now, why=f"{what}; attempt {job.attempt + 1} follows", stop=StopReason.NODE_LOST)
+def _again_or_failed(job: Job, stop: StopReason, why: str, now: datetime, ended_at: datetime, limit: int) -> Move:
+    """Another attempt, or the end of a job that has had all of its attempts."""
+    allowed, used = retries_allowed(job.spec.retry, stop, limit), job.retries.get(stop, 0)
+    if used < allowed:
+        again = f"{why}; attempt {job.attempt + 1} follows (retry {used + 1} of {allowed})"
+        return Move(to=JobState.QUEUE, at=now, why=again, stop=stop)
+    if used:
+        why = f"{why}, after {used} of {allowed} retries"
+    return Move(to=ENDS[stop], at=ended_at, why=why, stop=stop, error=why)
+
+
+def retries_allowed(retry: Retry, stop: StopReason, attempts_limit: int) -> int:
+    """How often a job may be started again for this reason."""
+    asked = {
+        StopReason.TASK_FAILED: retry.user_error,
+        StopReason.RESTART_ME: retry.restart_me,
+        StopReason.NODE_LOST: retry.node_lost,
+        StopReason.PREEMPTED: retry.preempted,
+    }[stop]
+    return attempts_limit - 1 if asked is None else asked
 
 
 def _over_wall_time(job: Job, now: datetime) -> Move | None:
@@ -133,13 +165,33 @@ def _over_wall_time(job: Job, now: datetime) -> Move | None:
     return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.WALL_TIME, error=why)
 
 
+def _quiet(job: Job, report: Report, now: datetime) -> Move | None:
+    """What is to be done about a job that has begun to do nothing, or has stopped doing nothing."""
+    since = _quiet_since(job, report)
+    if since is None:
+        again = "it does something again"
+        return Move(to=JobState.RUNNING, at=now, why=again) if job.quiet_since else None
+    why = f"no log line and no use of CPU or GPU since {since:%H:%M:%S} UTC: it seems to hang"
+    if job.spec.hang.kill:
+        return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.HUNG, error=why)
+    return Move(to=JobState.RUNNING, at=now, why=why, quiet_since=since) if since != job.quiet_since else None
+
+
+def _quiet_since(job: Job, report: Report) -> datetime | None:
+    """Since when every task that the job waits for does nothing; None: one of them does something."""
+    roles = [role.name for role in job.spec.roles if role.successes_needed]
+    awaited = [task for name in roles for task in _of_role(report, name) if not task.state.ended]
+    times = [task.quiet_since for task in awaited]
+    return max((time for time in times if time), default=None) if all(times) else None
+
+
 def _stopped(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
     if report is not None and not report.ended:
         return None
     stop = job.stop or StopReason.ASKED
-    if ENDS[stop] is JobState.QUEUE:
-        return _lost(job, job.error or stop.value, now, attempts_limit, held=False)
     at = now if report is None else _last_end(report, now)
+    if stop in RETRIED:
+        return _again_or_failed(job, stop, job.error or stop.value, now, at, attempts_limit)
     return Move(to=ENDS[stop], at=at, why="nothing of it runs any more", stop=stop, error=job.error)
 
 

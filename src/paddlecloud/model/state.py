@@ -43,9 +43,11 @@ class StopReason(StrEnum):
     ASKED = "asked"
     DONE = "done"
     TASK_FAILED = "task_failed"
+    RESTART_ME = "restart_me"  # a task ended with the exit code that asks for another attempt
     NODE_LOST = "node_lost"
     PREEMPTED = "preempted"
     WALL_TIME = "wall_time"
+    HUNG = "hung"
     QUEUE_TIME = "queue_time"
 
 
@@ -55,7 +57,7 @@ MOVES: dict[JobState, frozenset[JobState]] = {
     _S.SUBMIT: frozenset({_S.QUEUE, _S.SCHEDULE, _S.SCHEDULE_TIMEOUT, _S.KILLED}),
     _S.QUEUE: frozenset({_S.SCHEDULE, _S.SCHEDULE_TIMEOUT, _S.KILLED}),
     _S.SCHEDULE: frozenset({_S.RUNNING, _S.KILLING, _S.FAILED, _S.QUEUE}),
-    _S.RUNNING: frozenset({_S.SUCCESS, _S.FAILED, _S.KILLING, _S.QUEUE}),
+    _S.RUNNING: frozenset({_S.RUNNING, _S.SUCCESS, _S.FAILED, _S.KILLING, _S.QUEUE}),
     _S.KILLING: frozenset({_S.SUCCESS, _S.FAILED, _S.TIMEOUT, _S.SCHEDULE_TIMEOUT, _S.KILLED, _S.QUEUE}),
     _S.SUCCESS: frozenset(),
     _S.FAILED: frozenset(),
@@ -64,13 +66,18 @@ MOVES: dict[JobState, frozenset[JobState]] = {
     _S.KILLED: frozenset(),
 }
 
+# A job that stops for one of these is started again, as often as its `retry` says.
+RETRIED = frozenset({StopReason.TASK_FAILED, StopReason.RESTART_ME, StopReason.NODE_LOST, StopReason.PREEMPTED})
+
 ENDS: dict[StopReason, JobState] = {
     StopReason.ASKED: _S.KILLED,
     StopReason.DONE: _S.SUCCESS,
     StopReason.TASK_FAILED: _S.FAILED,
-    StopReason.NODE_LOST: _S.QUEUE,
-    StopReason.PREEMPTED: _S.QUEUE,
+    StopReason.RESTART_ME: _S.FAILED,
+    StopReason.NODE_LOST: _S.FAILED,
+    StopReason.PREEMPTED: _S.FAILED,
     StopReason.WALL_TIME: _S.TIMEOUT,
+    StopReason.HUNG: _S.FAILED,
     StopReason.QUEUE_TIME: _S.SCHEDULE_TIMEOUT,
 }
 

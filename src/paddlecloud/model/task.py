@@ -32,6 +32,7 @@ class TaskReport:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     restarts: int = 0
+    quiet_since: datetime | None = None  # it runs, but writes no log and uses neither CPU nor GPU
     tail: str = ""
 
     @property

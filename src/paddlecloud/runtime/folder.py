@@ -42,6 +42,13 @@ class Ended(NamedTuple):
     restarts: int = 0
 
 
+class SoFar(NamedTuple):
+    """The content of `so-far`, which alone changes while the task runs."""
+
+    restarts: int = 0  # how often it was started again
+    quiet_since: float | None = None  # it does nothing any more
+
+
 class TaskFolder:
     def __init__(self, path: str) -> None:
         self.path = path
@@ -55,7 +62,7 @@ class TaskFolder:
         self.overlay_work = f"{path}/overlay"
         self._pid = f"{path}/pid"
         self._exit = f"{path}/exit"
-        self._restarts = f"{path}/restarts"
+        self._so_far = f"{path}/so-far"
 
     @property
     def task(self) -> str:
@@ -113,10 +120,9 @@ class TaskFolder:
         return None if plain is None else Ended(**plain)
 
     @property
-    def restarts(self) -> int:
-        """How often the task was started again so far."""
-        plain = self._said(self._restarts)
-        return 0 if plain is None else int(plain["restarts"])
+    def so_far(self) -> SoFar:
+        plain = self._said(self._so_far)
+        return SoFar() if plain is None else SoFar(**plain)
 
     @property
     def untouched(self) -> bool:
@@ -141,8 +147,8 @@ class TaskFolder:
         _write(self._pid + ".part", self._saying(plain), durably=False)
         os.rename(self._pid + ".part", self._pid)
 
-    def write_restarts(self, restarts: int) -> None:
-        write_durably(self._restarts, self._saying({"restarts": restarts}))
+    def write_so_far(self, so_far: SoFar) -> None:
+        write_durably(self._so_far, self._saying(so_far._asdict()))
 
     def write_ended(self, ended: Ended) -> None:
         text = self._saying(ended._asdict())

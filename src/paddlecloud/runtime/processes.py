@@ -59,6 +59,11 @@ def descendants(root: int) -> list[int]:
     return below
 
 
+def ticks_below(root: int) -> int:
+    """Clock ticks of CPU that the processes below `root` have used, with those that they have waited for."""
+    return sum(found.ticks for pid in descendants(root) if (found := _stat(str(pid))) is not None)
+
+
 def marked(marks: Iterable[str]) -> list[int]:
     """Every living process whose environment has all of these NAME=value marks (and that we may look at)."""
     wanted = {os.fsencode(mark) for mark in marks}
@@ -149,6 +154,7 @@ class _Stat(NamedTuple):
     pid: int
     state: str
     parent: int
+    ticks: int
     start: int
 
 
@@ -159,7 +165,8 @@ def _stat(pid: str) -> _Stat | None:
         return None
     # The command's name is in parentheses and may itself contain spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
-    return _Stat(int(text[: text.index(b" ")]), fields[0].decode(), int(fields[1]), int(fields[19]))
+    ticks = sum(map(int, fields[11:15]))
+    return _Stat(int(text[: text.index(b" ")]), fields[0].decode(), int(fields[1]), ticks, int(fields[19]))
 
 
 def _pids() -> list[int]:

@@ -14,18 +14,30 @@ import time
 from contextlib import suppress
 from typing import Callable, NamedTuple
 
-from paddlecloud.runtime import below, cgroups, namespaces, processes, smallfiles, taskfile, variables, wake
+from paddlecloud.runtime import (
+    below,
+    cgroups,
+    gate,
+    namespaces,
+    processes,
+    smallfiles,
+    taskfile,
+    variables,
+    wake,
+    workdir,
+)
+from paddlecloud.runtime.activity import Activity
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
-from paddlecloud.runtime.folder import Begun, Ended, TaskFolder
+from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
+from paddlecloud.runtime.tasklog import TaskLog, results
 
 _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
-_TAIL_LINES = 20
-_TAIL_BYTES = 4096
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LONGEST_PAUSE_SECONDS = 30.0
+_GATE_LOOK_SECONDS = 0.05
 _OUT_OF_MEMORY = "out of memory"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
@@ -84,7 +96,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
     if order.task is not None:
         wake.knock(order.task.wake)
-    outcome, tail = _run(order, isolation, leaf)
+    outcome, tail = _run(order, isolation, leaf, clock)
     ended = Ended(
         exit_code=outcome.exit_code,
         signal=outcome.signal,
@@ -92,7 +104,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         started_at=started_at,
         ended_at=clock(),
         tail=tail,
-        restarts=folder.restarts,
+        restarts=folder.so_far.restarts,
     )
     _leave(folder, ended)
     os.close(lock)
@@ -100,34 +112,52 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         wake.knock(order.task.wake)
 
 
-def _run(order: Order, isolation: Isolation, leaf: Leaf) -> tuple[Outcome, str]:
+def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], float]) -> tuple[Outcome, str]:
     """What became of the task, and the end of the log of one that failed."""
     if order.task is None:
         return _not_started(order.problem), ""
     try:
-        log = _Log(order.task)
+        log = TaskLog(order.task)
     except OSError as error:
         return _not_started(f"no log: {describe(error)}"), ""
     try:
         if order.problem:
             outcome = _not_started(order.problem)
         else:
-            outcome = _Supervision(order, order.task, isolation, leaf, log).run()
+            outcome = _Supervision(order, order.task, isolation, leaf, log, clock).run()
     except OSError as error:
         processes.end_all_children()
         outcome = _not_started(describe(error))
     if outcome.reason:
         log.note(outcome.reason)
+    if order.task.keep and not outcome.succeeded:
+        _keep(order.task, order.folder, log)
     tail = "" if outcome.succeeded else log.tail()
     log.close()
     return outcome, tail
 
 
+def _keep(task: TaskFile, folder: TaskFolder, log: TaskLog) -> None:
+    try:
+        workdir.keep(task, folder, results(task))
+    except OSError as error:
+        log.note(f"its working directory could not be kept: {describe(error)}")
+
+
 class _Supervision:
     """From the start of the command to the end of everything below this process."""
 
-    def __init__(self, order: Order, task: TaskFile, isolation: Isolation, leaf: Leaf, log: _Log) -> None:
+    def __init__(
+        self,
+        order: Order,
+        task: TaskFile,
+        isolation: Isolation,
+        leaf: Leaf,
+        log: TaskLog,
+        clock: Callable[[], float],
+    ) -> None:
         self._task = task
+        self._clock = clock
         self._folder = order.folder
         self._environment = order.environment
         self._isolation = isolation
@@ -142,18 +172,36 @@ class _Supervision:
         if self._folder.stopped:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
-            below.make_folder(_results(self._task), path)
+            below.make_folder(results(self._task), path)
+        if self._stopped_at_the_gate():
+            return Outcome(reason="stopped before it started")
         outcome = self._run_once()
         while not outcome.final and self._restarts < self._task.restarts and not self._stopped_meanwhile():
             self._restarts += 1
-            with suppress(OSError):  # on a full disk the count is late, which is better than no restart
-                self._folder.write_restarts(self._restarts)
+            self._tell(SoFar(restarts=self._restarts))
             self._log.restart(f"--- restart {self._restarts} of {self._task.restarts}: {outcome.words} ---")
-            wake.knock(self._task.wake)
             outcome = self._run_once()
         if outcome.final or self._stopping or not self._task.restarts:
             return outcome
         return outcome._replace(reason=f"{outcome.words}, after {self._restarts} of {self._task.restarts} restarts")
+
+    def _tell(self, so_far: SoFar) -> None:
+        with suppress(OSError):  # on a full disk it is told late, which is better than no restart
+            self._folder.write_so_far(so_far)
+        wake.knock(self._task.wake)
+
+    def _stopped_at_the_gate(self) -> bool:
+        """Whether it is stopped while it waits for the pservers of its job."""
+        deadline = time.monotonic() + self._task.gate_seconds
+        while awaited := gate.awaited(self._task, self._folder):
+            if time.monotonic() > deadline:
+                late = f"does not listen after {self._task.gate_seconds:g} s"
+                self._log.note(f"{', '.join(awaited)} {late}; this trainer starts all the same")
+                return False
+            if self._folder.stopped or _next_signal(time.monotonic() + _GATE_LOOK_SECONDS) == signal.SIGTERM:
+                self._stopping = True
+                return True
+        return False
 
     def _stopped_meanwhile(self) -> bool:
         """Whether it is stopped before its next start, for which it waits the longer the more there were."""
@@ -205,8 +253,9 @@ class _Supervision:
         its model although the shell that started it is gone; the command's wait status."""
         status: int | None = None
         deadline: float | None = None
+        activity = Activity(self._task, self._log.fd, self._clock) if self._task.quiet_seconds else None
         while status is None or (deadline is not None and processes.has_children()):
-            found = _next_signal(deadline)
+            found = self._next_signal(deadline, activity)
             if found == signal.SIGTERM and deadline is None:
                 self._stopping = True
                 deadline = time.monotonic() + self._task.grace_seconds
@@ -221,6 +270,16 @@ class _Supervision:
             self._kill()
             processes.end_all_children()
         return status
+
+    def _next_signal(self, deadline: float | None, activity: Activity | None) -> int | None:
+        """The next signal, or None at the deadline; a task that is not being stopped is looked at meanwhile."""
+        while deadline is None and activity is not None:
+            found = _next_signal(activity.next_look)
+            if found is not None:
+                return found
+            if activity.look():
+                self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
+        return _next_signal(deadline)
 
     def _kill(self) -> None:
         cgroups.kill(self._leaf.folders)
@@ -251,59 +310,6 @@ class _Supervision:
         if outcome.exit_code == 126:
             return "exit code 126: command cannot be executed"
         return ""
-
-
-class _Log:
-    """The task's log: given to the command as it is, never copied. Attempts follow each other in it."""
-
-    def __init__(self, task: TaskFile) -> None:
-        self.fd = below.open_to_append(_results(task), task.log_file)
-        if task.attempt > 1:
-            self._line(f"--- attempt {task.attempt} ---")
-        if task.note:
-            self.note(task.note)
-        self._start = os.fstat(self.fd).st_size
-
-    def restart(self, text: str) -> None:
-        self._line(text)
-        self._start = os.fstat(self.fd).st_size
-
-    def note(self, text: str) -> None:
-        self._line(f"paddlecloud: {text}")
-
-    def ends_with_any(self, words: tuple[str, ...]) -> bool:
-        """Whether one of the words is in the last lines."""
-        tail = self.tail()
-        return any(word in tail for word in words)
-
-    def close(self) -> None:
-        """Make what was said durable."""
-        try:
-            if os.fstat(self.fd).st_size:
-                os.fsync(self.fd)
-        except OSError:
-            return
-        finally:
-            os.close(self.fd)
-
-    def tail(self) -> str:
-        """The last lines of this attempt."""
-        start = max(self._start, os.fstat(self.fd).st_size - _TAIL_BYTES)
-        text = os.pread(self.fd, _TAIL_BYTES, start).decode("utf-8", "replace")
-        return "\n".join(text.splitlines()[-_TAIL_LINES:])
-
-    def _line(self, text: str) -> None:
-        try:
-            size = os.fstat(self.fd).st_size
-            glued = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"
-            os.write(self.fd, (("\n" if glued else "") + text + "\n").encode("utf-8", "replace"))
-        except OSError:
-            return  # the disk is full; the exit file still says it
-
-
-def _results(task: TaskFile) -> str:
-    """The folder of all that the job leaves, in which each of its tasks may change anything."""
-    return os.path.dirname(task.output)
 
 
 def _next_signal(deadline: float | None) -> int | None:

@@ -7,7 +7,8 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 3
+FORMAT = 4
+PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
 class TaskFileError(Exception):
@@ -25,9 +26,12 @@ class TaskFile(NamedTuple):
     rank: int  # PADDLE_TRAINER_ID: its place among the trainers, or among the pservers
     command: str
     address: str
-    port: int | None
+    ports: list[int]  # of this task: PORT, TENSORFLOW, MASTER and COORDINATOR number them
     trainers: list[str]  # every trainer's endpoint, by rank
     pservers: list[str]
+    workers: list[str]  # every trainer's second endpoint, by rank, for what must not share the first
+    master: str | None  # where the first trainer's store is, for all trainers to meet at
+    coordinator: str | None  # the same for JAX
     trainer_count: int
     pserver_count: int
     distribute: str | None
@@ -49,6 +53,7 @@ class TaskFile(NamedTuple):
     memory_bytes: int
     pids_limit: int
     grace_seconds: float
+    gate_seconds: float  # how long a trainer waits for its pservers to listen
     hidden: list[str]  # folders of the server: in these, only what is this task's own can be reached
     wake: str  # the folder of the pipe to knock at
     boot: str  # of the machine: in another one, nothing of this task can run
@@ -61,7 +66,18 @@ class TaskFile(NamedTuple):
     cwd: str | None  # where the command starts; None: in `work`
     pfs: str | None  # the root of the PFS as the task sees it
     note: str  # what its log begins with, for who wonders; or ""
+    keep: bool  # its working directory stays with the results if it fails
+    quiet_seconds: float  # after so long without a log line, CPU or GPU it is called quiet; 0: never
+    slurm: bool  # it asked for the variables of a Slurm step
     format: int = FORMAT
+
+    @property
+    def port(self) -> int | None:
+        return self.ports[PORT] if self.ports else None
+
+    @property
+    def trains(self) -> bool:
+        return self.role != "pserver"
 
 
 def encode(task: TaskFile) -> bytes:

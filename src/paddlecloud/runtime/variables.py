@@ -6,6 +6,7 @@ neither secrets nor a virtual environment of the server reach a task.
 
 from __future__ import annotations
 
+import json
 from typing import Callable, NamedTuple
 
 from paddlecloud.runtime.taskfile import TaskFile
@@ -18,6 +19,19 @@ PSERVER_JOBS = "every task of a job with pservers"
 DISTRIBUTED_JOBS = "every task of a distributed job"
 PFS_JOBS = "every task that sees the PFS"
 CPU_JOBS = "every task of a CPU job"
+TRAINERS = "every trainer"
+SLURM_JOBS = "every trainer of a job that asks for it"
+
+
+# Whoever sets these by himself trains alone, and every task of his job ends well: they cannot be overridden.
+GANG = frozenset(
+    {"PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT"}
+    | {"PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_PORT", "POD_IP", "TRAINING_ROLE", "PADDLE_TRAINING_ROLE"}
+    | {"PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_RANK", "PADDLE_GLOBAL_RANK", "PADDLE_GLOBAL_SIZE"}
+    | {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "TF_CONFIG"}
+    | {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
+    | {"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"}
+)
 
 
 class Variable(NamedTuple):
@@ -54,6 +68,48 @@ def _pserver_addresses(task: TaskFile) -> str | None:
     return ",".join(endpoint.rpartition(":")[0] for endpoint in task.pservers) or None
 
 
+def _host(endpoint: str | None) -> str | None:
+    return None if endpoint is None else endpoint.rpartition(":")[0]
+
+
+def _port(endpoint: str | None) -> str | None:
+    return None if endpoint is None else endpoint.rpartition(":")[2]
+
+
+def _trainer(value: Callable[[TaskFile], "str | None"]) -> Callable[[TaskFile], "str | None"]:
+    """Of trainers alone: a pserver with these would train beside them, or wait for a rank that is not its own."""
+    return lambda task: value(task) if task.trains else None
+
+
+def _slurm(value: Callable[[TaskFile], "str | None"]) -> Callable[[TaskFile], "str | None"]:
+    return lambda task: value(task) if task.slurm and task.trains else None
+
+
+def _role(task: TaskFile) -> str:
+    return "TRAINER" if task.trains else "PSERVER"
+
+
+def _job(task: TaskFile) -> str:
+    return task.job
+
+
+def _slurm_id(task: TaskFile) -> str:
+    """Frameworks choose ports by it, and it must be a number."""
+    return str(int(task.job.rpartition("-")[2][:7] or "0", 16))
+
+
+def _processes(task: TaskFile) -> str:
+    """What a launcher starts in this task: one process for each GPU, else one."""
+    return str(max(1, len(task.gpus)))
+
+
+def _tensorflow(task: TaskFile) -> str | None:
+    if not task.workers:
+        return None
+    config = {"cluster": {"worker": task.workers}, "task": {"type": "worker", "index": task.rank}}
+    return json.dumps(config, separators=(",", ":"))
+
+
 def _always(value: str) -> Callable[[TaskFile], "str | None"]:
     return lambda _: value
 
@@ -83,16 +139,11 @@ VARIABLES: tuple[Variable, ...] = (
         lambda task: ",".join(task.trainers) or None,
     ),
     Variable("PADDLE_CURRENT_ENDPOINT", EVERY, "address:port of this task", _endpoint),
-    Variable(
-        "TRAINING_ROLE",
-        EVERY,
-        "PSERVER or TRAINER",
-        lambda task: "PSERVER" if task.role == "pserver" else "TRAINER",
-    ),
+    Variable("TRAINING_ROLE", EVERY, "PSERVER or TRAINER", _role),
     Variable("OUTPUT_PATH", EVERY, "folder of this task whose content is in the results", lambda task: task.output),
     Variable("LOCAL_LOG_PATH", EVERY, "folder for further logs, in the results too", lambda task: task.log_folder),
     Variable("LOCAL_MOUNT_PATH", EVERY, "the job's files, read-only, shared by its tasks", lambda task: task.mount),
-    Variable("JOB_ID", EVERY, "id of the job", lambda task: task.job),
+    Variable("JOB_ID", EVERY, "id of the job", _job),
     Variable(
         "PADDLE_PORT",
         EVERY,
@@ -104,6 +155,12 @@ VARIABLES: tuple[Variable, ...] = (
         CPU_JOBS,
         "gloo: PaddlePaddle 3 does not choose it by itself on CPUs",
         lambda task: None if task.uses_gpus else "gloo",
+    ),
+    Variable(
+        "FLAGS_selected_gpus",
+        "every trainer of a GPU job",
+        "0: the first of its GPUs, which PaddlePaddle takes unless a launcher says otherwise",
+        _trainer(lambda task: "0" if task.gpus else None),
     ),
     Variable(
         "CUDA_VISIBLE_DEVICES",
@@ -136,6 +193,107 @@ VARIABLES: tuple[Variable, ...] = (
         PFS_JOBS,
         "root of the PFS: /pfs, or another folder where the machine cannot show it there",
         lambda task: task.pfs,
+    ),
+    Variable("PADDLE_TRAINING_ROLE", EVERY, "the same as TRAINING_ROLE", _role),
+    Variable("PADDLE_GLOBAL_RANK", TRAINERS, "the same as PADDLE_TRAINER_ID", _trainer(lambda task: str(task.rank))),
+    Variable(
+        "PADDLE_GLOBAL_SIZE",
+        TRAINERS,
+        "the same as PADDLE_TRAINERS_NUM",
+        _trainer(lambda task: str(task.trainer_count)),
+    ),
+    Variable("PADDLE_RANK_IN_NODE", TRAINERS, "0: each task is a node of its own", _trainer(_always("0"))),
+    Variable("PADDLE_LOCAL_RANK", TRAINERS, "0", _trainer(_always("0"))),
+    Variable("PADDLE_LOCAL_SIZE", TRAINERS, "1", _trainer(_always("1"))),
+    Variable(
+        "PADDLE_MASTER",
+        TRAINERS,
+        "address:port at the first trainer where all of them meet; also paddle.distributed.launch's",
+        _trainer(lambda task: task.master),
+    ),
+    Variable(
+        "PADDLE_NNODES",
+        TRAINERS,
+        "number of trainers, as paddle.distributed.launch reads it",
+        _trainer(lambda task: str(task.trainer_count)),
+    ),
+    Variable(
+        "PADDLE_RANK",
+        TRAINERS,
+        "number of this trainer, as paddle.distributed.launch reads it",
+        _trainer(lambda task: str(task.rank)),
+    ),
+    Variable(
+        "PADDLE_NPROC_PER_NODE",
+        TRAINERS,
+        "processes that paddle.distributed.launch starts here: one for each GPU, else 1",
+        _trainer(_processes),
+    ),
+    Variable("PADDLE_JOB_ID", TRAINERS, "the same as JOB_ID, as paddle.distributed.launch reads it", _trainer(_job)),
+    Variable(
+        "PADDLE_LOG_DIR",
+        TRAINERS,
+        "where paddle.distributed.launch keeps its logs: the same as LOCAL_LOG_PATH",
+        _trainer(lambda task: task.log_folder),
+    ),
+    Variable("MASTER_ADDR", TRAINERS, "address of the first trainer (PyTorch)", _trainer(lambda t: _host(t.master))),
+    Variable("MASTER_PORT", TRAINERS, "port of its store (PyTorch)", _trainer(lambda task: _port(task.master))),
+    Variable("RANK", TRAINERS, "number of this trainer (PyTorch)", _trainer(lambda task: str(task.rank))),
+    Variable("WORLD_SIZE", TRAINERS, "number of trainers (PyTorch)", _trainer(lambda task: str(task.trainer_count))),
+    Variable("LOCAL_RANK", TRAINERS, "0: each task is a node of its own (PyTorch)", _trainer(_always("0"))),
+    Variable("LOCAL_WORLD_SIZE", TRAINERS, "1 (PyTorch)", _trainer(_always("1"))),
+    Variable("GROUP_RANK", TRAINERS, "the same as RANK (PyTorch)", _trainer(lambda task: str(task.rank))),
+    Variable("NODE_RANK", TRAINERS, "the same as RANK (PyTorch)", _trainer(lambda task: str(task.rank))),
+    Variable("PET_NNODES", TRAINERS, "number of trainers (torchrun)", _trainer(lambda task: str(task.trainer_count))),
+    Variable("PET_NODE_RANK", TRAINERS, "number of this trainer (torchrun)", _trainer(lambda task: str(task.rank))),
+    Variable(
+        "PET_NPROC_PER_NODE",
+        TRAINERS,
+        "processes that torchrun starts here: one for each GPU, else 1",
+        _trainer(_processes),
+    ),
+    Variable("PET_MASTER_ADDR", TRAINERS, "the same as MASTER_ADDR (torchrun)", _trainer(lambda t: _host(t.master))),
+    Variable("PET_MASTER_PORT", TRAINERS, "the same as MASTER_PORT (torchrun)", _trainer(lambda t: _port(t.master))),
+    Variable("PET_RDZV_ID", TRAINERS, "name of this attempt of the job (torchrun)", _trainer(lambda t: t.handle)),
+    Variable(
+        "TF_CONFIG",
+        TRAINERS,
+        "the trainers as workers, at ports of their own, and which of them this is (TensorFlow)",
+        _trainer(_tensorflow),
+    ),
+    Variable(
+        "JAX_COORDINATOR_ADDRESS",
+        TRAINERS,
+        "address:port at the first trainer (JAX)",
+        _trainer(lambda task: task.coordinator),
+    ),
+    Variable(
+        "JAX_NUM_PROCESSES",
+        TRAINERS,
+        "number of trainers, for jax.distributed.initialize, which does not read it itself",
+        _trainer(lambda task: str(task.trainer_count)),
+    ),
+    Variable(
+        "JAX_PROCESS_ID",
+        TRAINERS,
+        "number of this trainer, for jax.distributed.initialize",
+        _trainer(lambda task: str(task.rank)),
+    ),
+    Variable("SLURM_JOB_ID", SLURM_JOBS, "a number made of the job's id", _slurm(_slurm_id)),
+    Variable(
+        "SLURM_STEP_NODELIST",
+        SLURM_JOBS,
+        "addresses of the trainers, joined by commas",
+        _slurm(lambda task: ",".join(filter(None, map(_host, task.trainers))) or None),
+    ),
+    Variable("SLURM_NTASKS", SLURM_JOBS, "number of trainers", _slurm(lambda task: str(task.trainer_count))),
+    Variable("SLURM_PROCID", SLURM_JOBS, "number of this trainer", _slurm(lambda task: str(task.rank))),
+    Variable("SLURM_LOCALID", SLURM_JOBS, "0", _slurm(_always("0"))),
+    Variable(
+        "PADDLECLOUD_ATTEMPT",
+        EVERY,
+        "1, or more when the job was started again: continue from a checkpoint in OUTPUT_PATH if there is one",
+        lambda task: str(task.attempt),
     ),
     Variable("PADDLE_JOB_NAME", EVERY, "name of the job", lambda task: task.job_name),
     Variable("TRAINERS", EVERY, "number of trainers", lambda task: str(task.trainer_count)),

@@ -7,12 +7,14 @@ an overlay above it where the machine allows, else copies of small files and rea
 from __future__ import annotations
 
 import os
+import stat
 
-from paddlecloud.runtime import namespaces
+from paddlecloud.runtime import below, namespaces
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.taskfile import TaskFile
 
+_KEPT = "workspace"
 _SMALL_BYTES = 1 << 20
 _COPY_BYTES = 256 << 20  # of small files in all; what comes after is linked
 
@@ -36,6 +38,21 @@ def guard(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
     for target, source in shown.items():
         if target not in task.writable:
             namespaces.mount_read_only(source, source)
+
+
+def keep(task: TaskFile, folder: TaskFolder, results: str) -> None:
+    """Put what an ended task has changed in its working directory, or all of it if that is a copy, with its results."""
+    changed = folder.upper if os.path.isdir(folder.upper) else folder.work
+    attempt = below.open_folder(results, f"{results}/{_KEPT}/attempt-{task.attempt}")
+    try:
+        os.rename(changed, task.task, dst_dir_fd=attempt)
+        os.mkdir(changed, 0o755)
+        for _, _, files, here in os.fwalk(task.task, dir_fd=attempt):
+            for name in files:
+                if stat.S_ISCHR(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
+                    os.unlink(name, dir_fd=here)  # an overlay's mark of what the task has removed
+    finally:
+        os.close(attempt)
 
 
 def _hide(task: TaskFile, own: list[str]) -> None:

@@ -19,7 +19,7 @@ from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
 from paddlecloud.model.job import Job, Placement, Resources
 from paddlecloud.model.lifecycle import Move
-from paddlecloud.model.state import JobState
+from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import Report
 from paddlecloud.scheduler.launch import launch
 from paddlecloud.scheduler.plan import Snapshot, plan
@@ -129,6 +129,10 @@ class Round:
         moved = self._jobs.advance(self._due(look), partial(self._next_move, look), changed)
         self._recorded = dict(look.reports)
         self._untidy = self._untidy or any(not job.state.held for job in moved)
+        for job in moved:
+            failures = job.retries.get(StopReason.TASK_FAILED, 0)
+            if failures and job.state is JobState.QUEUE:
+                self._pause(job, look.now, failures - 1)
         look.moved(moved)
         return bool(moved)
 
@@ -138,7 +142,7 @@ class Round:
         A cluster that does not answer changes nothing, except that a waiting job may have waited too long.
         """
         since = look.now - self._limits.schedule
-        late = [job for job in look.live.values() if job.created_at <= since and job.state.waiting]
+        late = [job for job in look.live.values() if job.waits_since <= since and job.state.waiting]
         return late + [job for job in look.held() if job.placement and job.placement.cluster in look.capacities]
 
     def _next_move(self, look: _Look, job: Job) -> Move | None:
@@ -192,13 +196,17 @@ class Round:
         except UnreachableError as error:
             log.warning("%s waits to be started: %s", job.handle, error)
         except BusyError as error:
-            self._paused[job.id] = look.now + timedelta(seconds=2 ** min(job.attempt, _LONGEST_PAUSE_POWER))
+            self._pause(job, look.now, job.attempt)
             return Move(to=JobState.QUEUE, at=look.now, why=error.message)
         except (RefusedError, NotFoundError, KeyError, OSError) as error:
             why = f"could not be started: {error}"
             log.error("%s %s", job.handle, why)
             return Move(to=JobState.FAILED, at=look.now, why=why, error=why)
         return None
+
+    def _pause(self, job: Job, now: datetime, power: int) -> None:
+        """Not to be placed for a while: what was just tried in vain is tried less and less often."""
+        self._paused[job.id] = now + timedelta(seconds=2 ** min(power, _LONGEST_PAUSE_POWER))
 
     def _tree(self, job: Job) -> Path | None:
         if job.spec.storage_key:

@@ -124,13 +124,18 @@ class Client:
         nodes           number of trainers (1)
         cpus, memory, gpus   for each trainer: 2, "4Gi" or bytes, 1; what is left out, the cluster's default
         job_type        "gpu" or "cpu"; left out: gpu where the cluster has GPUs
-        distribute      "PSERVER" or "NCCL2"; left out, several CPU trainers get a pserver beside each, and several
-                        GPU trainers talk by NCCL
+        distribute      "NCCL2": several trainers talk to each other (unless told otherwise); "PSERVER": a pserver,
+                        which runs the same command, stands beside each
         env             variables of the tasks
         wall_time       the longest run: "00:30:00", "2h" or seconds as an int
         priority        higher goes first (0)
         public_bcc, public_bos, bos_url   machines and storage of one's own, as the manual has them
         storage_key     the id of the key to that storage (`storage.add_key`)
+        retry           how often it is started again if it fails, or a Retry that tells failures apart
+        hang            after how long without log, CPU and GPU use it seems to hang: "10m", seconds, 0 for never, or
+                        a Hang that also ends it then
+        keep_on_failure what its tasks had in their working directories stays with the results if it fails
+        slurm_env       trainers also get the variables of a Slurm step
 
         Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the
         same job gives the job that is there already, so that a program may repeat itself after a crash. A folder that
@@ -141,7 +146,7 @@ class Client:
         if (spec is None) == (not asked):
             raise InvalidError("say what to submit by keywords (command=…) or by a JobSpec, one of the two")
         if spec is None:
-            spec = job_spec(asked, cluster_has_gpus=self.has_gpus)
+            spec = job_spec(asked)
         check_texts(spec)
         if folder is not None:
             if not isinstance(folder, bundle.Bundle):

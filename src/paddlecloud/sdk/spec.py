@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypedDict
 
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import PSERVER, TRAINER, JobSpec, Resources, RoleSpec
+from paddlecloud.model.job import PSERVER, TRAINER, Hang, JobSpec, Resources, Retry, RoleSpec
 from paddlecloud.model.units import parse_duration, parse_size
 
 JOB_TYPES = ("gpu", "cpu")
@@ -35,10 +35,14 @@ class Asked(TypedDict, total=False):
     public_bos: bool
     bos_url: str
     storage_key: str
+    retry: int | Retry
+    hang: str | int | Hang
+    keep_on_failure: bool
+    slurm_env: bool
 
 
-def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpec:
-    """The spec, without its folder. `cluster_has_gpus` is asked only where the answer decides something."""
+def job_spec(asked: Asked) -> JobSpec:
+    """The spec, without its folder."""
     _check_keywords(asked)
     cluster = asked.get("cluster") or "default"
     nodes = asked.get("nodes", 1)
@@ -49,8 +53,7 @@ def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpe
     job_type = _one_of(asked.get("job_type"), JOB_TYPES, "job_type") or ("gpu" if asked.get("gpus") else None)
     distribute = _one_of(asked.get("distribute"), DISTRIBUTIONS, "distribute")
     if distribute is None and nodes > 1:
-        on_gpus = job_type == "gpu" or (job_type is None and cluster_has_gpus(cluster))
-        distribute = "NCCL2" if on_gpus else "PSERVER"
+        distribute = "NCCL2"
     return JobSpec(
         roles=_roles(asked, nodes, distribute),
         name=asked.get("name") or "tmp_job",
@@ -64,7 +67,23 @@ def job_spec(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> JobSpe
         public_bos=asked.get("public_bos", True),
         bos_url=asked.get("bos_url", ""),
         storage_key=asked.get("storage_key", ""),
+        retry=as_retry(asked.get("retry", 0)),
+        hang=as_hang(asked.get("hang")),
+        keep_on_failure=asked.get("keep_on_failure", False),
+        slurm_env=asked.get("slurm_env", False),
     )
+
+
+def as_in_the_manual(asked: Asked, *, cluster_has_gpus: Callable[[str], bool]) -> Asked:
+    """With seed 002's rule on how several instances work together: on CPUs a pserver stands beside each.
+
+    `cluster_has_gpus` is asked only where the answer decides something.
+    """
+    if asked.get("distribute") or asked.get("nodes", 1) < 2:
+        return asked
+    job_type = asked.get("job_type")
+    on_gpus = job_type == "gpu" or (job_type is None and cluster_has_gpus(asked.get("cluster") or "default"))
+    return {**asked, "distribute": "NCCL2" if on_gpus else "PSERVER"}
 
 
 def resources(cpus: float | None = None, memory: str | int | None = None, gpus: int | None = None) -> Resources | None:
@@ -87,6 +106,11 @@ def seconds(wall_time: str | int | None, field: str = "wall_time") -> int | None
     if found < 1:
         raise InvalidError(f"{field} {wall_time} is too short: a job runs for at least a second", field=field)
     return found
+
+
+def hang_seconds(after: str | int | None) -> int | None:
+    """0 looks for no hang."""
+    return duration(after, "hang", needs_unit=True) if isinstance(after, str) else after
 
 
 def duration(text: str, field: str, *, needs_unit: bool = False) -> int:
@@ -146,6 +170,14 @@ def _roles(asked: Asked, nodes: int, distribute: str | None) -> tuple[RoleSpec, 
     # Pservers never end by themselves: the job's end does not wait for them.
     share = resources(cpus, memory)
     return (RoleSpec(name=PSERVER, count=nodes, command=command, resources=share, min_succeeded=0), trainer)
+
+
+def as_retry(asked: int | Retry) -> Retry:
+    return asked if isinstance(asked, Retry) else Retry(user_error=asked)
+
+
+def as_hang(asked: str | int | Hang | None) -> Hang:
+    return asked if isinstance(asked, Hang) else Hang(after_seconds=hang_seconds(asked))
 
 
 def _one_of(value: str | None, known: tuple[str, ...], field: str) -> str | None:

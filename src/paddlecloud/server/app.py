@@ -303,6 +303,7 @@ def _assemble(
             jobs=jobs,
             clusters=clusters,
             limits=submission.Limits(
+                hang_seconds=int(settings.jobs.hang.total_seconds()),
                 tasks=settings.jobs.tasks_limit,
                 wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
             ),

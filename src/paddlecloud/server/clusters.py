@@ -34,6 +34,7 @@ def load_backends(
                 clock=clock,
                 wake=wake,
                 grace_seconds=settings.jobs.grace.total_seconds(),
+                gate_seconds=settings.jobs.pserver_wait.total_seconds(),
                 hidden=kept_from_tasks(settings),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,

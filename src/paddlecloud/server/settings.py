@@ -78,7 +78,15 @@ class JobSettings:
     grace: timedelta = setting(
         timedelta(seconds=10), kinds.duration(0), "Time between SIGTERM and SIGKILL at a job's end."
     )
-    attempts: int = setting(3, kinds.whole(1, 100), "How often a job is started that loses its node.")
+    pserver_wait: timedelta = setting(
+        timedelta(minutes=1), kinds.duration(0), "How long trainers wait, at most, for the pservers to listen."
+    )
+    attempts: int = setting(
+        3, kinds.whole(1, 100), "How often a job is started that loses its node, or asks for it by exit code 101."
+    )
+    hang: timedelta = setting(
+        timedelta(minutes=10), kinds.duration(0), "After how long without log, CPU and GPU use a job seems to hang."
+    )
     tasks_limit: int = setting(1000, kinds.whole(1, 100_000), "Most tasks that one job may have.")
     upload_limit: int = setting(20 * 2**30, kinds.size, "Largest folder that a job may bring.")
     unisolated: bool = setting(

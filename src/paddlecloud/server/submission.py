@@ -15,6 +15,7 @@ from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError,
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
 from paddlecloud.model.paths import NAME_BYTES, PATH_BYTES
 from paddlecloud.model.units import describe_counts
+from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.ledger import Standing
 from paddlecloud.scheduler.plan import describe
@@ -28,6 +29,7 @@ COMMAND_BYTES = 100_000
 ENV_BYTES = 100_000
 WALL_TIME_SECONDS = 10 * 365 * 86400
 RESTARTS = 100
+LEAST_HANG_SECONDS = 5
 
 _ROLE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,6 +48,7 @@ class Offer:
 class Limits:
     tasks: int
     wall_time_seconds: int  # of a job that asks for no time
+    hang_seconds: int  # of a job that does not say when it hangs
 
 
 def check_shape(spec: JobSpec, limits: Limits) -> None:
@@ -57,6 +60,7 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_choices(spec)
     _check_private_resources(spec)
     _check_texts_of_images(spec)
+    _check_care(spec)
 
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
@@ -65,6 +69,8 @@ def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
     spec = replace(spec, job_type=_job_type(spec, offers))
     offers = _large_enough(spec, offers)
     spec = replace(spec, wall_time_seconds=_wall_time(spec, offers, limits))
+    if spec.hang.after_seconds is None:
+        spec = replace(spec, hang=replace(spec.hang, after_seconds=limits.hang_seconds))
     offers = _open_to(offers, lambda offer: _used_up(spec, offer))
     _open_to(offers, _too_many_wait)
     return spec
@@ -137,6 +143,12 @@ def _check_environment(spec: JobSpec) -> None:
             raise InvalidError(
                 f"env name {name!r} must be letters, digits and _, not beginning with a digit", field="env"
             )
+        if name in GANG:
+            raise InvalidError(
+                f"env {name} is set by PaddleCloud in each task and cannot be given: a trainer that is told another "
+                "number or address trains alone; if you mean to, set it in your command",
+                field="env",
+            )
         _check_text(value, f"env.{name}", ENV_BYTES)
 
 
@@ -157,6 +169,26 @@ def _check_choices(spec: JobSpec) -> None:
         raise InvalidError(
             f"wall_time_seconds {spec.wall_time_seconds} (wall_time) must be above 0, and ten years at most",
             field="wall_time_seconds",
+        )
+
+
+def _check_care(spec: JobSpec) -> None:
+    """What is to be done when the job fails or hangs."""
+    retry = spec.retry
+    asked = {
+        "user_error": retry.user_error,
+        "restart_me": retry.restart_me,
+        "node_lost": retry.node_lost,
+        "preempted": retry.preempted,
+    }
+    for name, times in asked.items():
+        if times is not None and not 0 <= times <= RESTARTS:
+            raise InvalidError(f"retry.{name} is {times}; it must be from 0 to {RESTARTS}", field=f"retry.{name}")
+    after = spec.hang.after_seconds
+    if after is not None and after != 0 and not LEAST_HANG_SECONDS <= after <= WALL_TIME_SECONDS:
+        raise InvalidError(
+            f"hang.after_seconds is {after}; it must be {LEAST_HANG_SECONDS} or more, or 0 to look for no hang",
+            field="hang.after_seconds",
         )
 
 

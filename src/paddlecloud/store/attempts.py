@@ -153,5 +153,6 @@ def _report(found: Row[Any]) -> TaskReport:
         started_at=found.started_at,
         ended_at=found.ended_at,
         restarts=found.restarts,
+        quiet_since=found.quiet_since,
         tail=found.tail,
     )

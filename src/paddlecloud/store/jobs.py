@@ -248,6 +248,9 @@ class Jobs:
         return self.get(found.job)
 
 
+_RUNNING = (JobState.RUNNING, JobState.KILLING)
+
+
 class _Step(NamedTuple):
     """One move of one job. What a job is moved to in one go is a chain of them."""
 
@@ -289,12 +292,12 @@ def _begins_to_run(step: _Step) -> bool:
     """Also to be stopped while it starts: what has started by then runs on for as long as stopping it takes."""
     if step.after.state is JobState.KILLING:
         return step.before.state is JobState.SCHEDULE
-    return step.after.state is JobState.RUNNING
+    return step.after.state is JobState.RUNNING and step.before.state is not JobState.RUNNING
 
 
 def _runs_no_more(step: _Step) -> bool:
     """While it is being stopped a job still runs."""
-    return step.before.state in (JobState.RUNNING, JobState.KILLING) and step.after.state is not JobState.KILLING
+    return step.before.state in _RUNNING and step.after.state not in _RUNNING
 
 
 def _idempotency_row(job: Job, idempotency: Idempotency) -> records.Values:

@@ -14,6 +14,8 @@ from paddlecloud.model.state import JobState, StopReason
 _SPEC = msgspec.json.Decoder(JobSpec)
 _PLACEMENT = msgspec.json.Decoder(Placement)
 
+_RETRIES = msgspec.json.Decoder(dict[str, int])
+
 Values = dict[str, Any]
 
 
@@ -39,14 +41,17 @@ def changing(job: Job) -> Values:
         "state": job.state.value,
         "version": job.version,
         "attempt": job.attempt,
+        "retries": msgspec.json.encode(job.retries).decode(),
         "cluster": cluster(job),
         "placement": None if placement is None else msgspec.json.encode(placement).decode(),
         "stop": None if job.stop is None else job.stop.value,
+        "queued_at": job.queued_at,
         "queue_reason": job.queue_reason,
         "error": job.error,
         "started_at": job.started_at,
         "running_since": job.running_since,
         "finished_at": job.finished_at,
+        "quiet_since": job.quiet_since,
         "duration_seconds": duration_seconds(job),
     }
 
@@ -73,11 +78,14 @@ def job(row: Row[Any], spec: JobSpec | None = None) -> Job:
         state=JobState(row.state),
         version=row.version,
         attempt=row.attempt,
+        retries=_RETRIES.decode(row.retries),
         placement=None if row.placement is None else _PLACEMENT.decode(row.placement),
         stop=None if row.stop is None else StopReason(row.stop),
+        queued_at=row.queued_at,
         queue_reason=row.queue_reason,
         error=row.error,
         started_at=row.started_at,
         running_since=row.running_since,
         finished_at=row.finished_at,
+        quiet_since=row.quiet_since,
     )

@@ -171,6 +171,9 @@ jobs = Table(
     _maybe_text("placement"),
     _text("spec"),
     Column("hidden", Boolean, nullable=False, server_default=false()),
+    _text("retries", server_default="{}"),
+    _maybe_time("queued_at"),
+    _maybe_time("quiet_since"),
     Index("ix_jobs_id", "id", unique=True),
     Index("ix_jobs_user", "user", "seq"),
     Index("ix_jobs_user_name", "user", "name", "seq"),
@@ -211,6 +214,7 @@ tasks = Table(
     _number("restarts"),
     _text("reason"),
     _text("tail"),
+    _maybe_time("quiet_since"),
 )
 
 history = Table(

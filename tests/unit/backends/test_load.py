@@ -14,7 +14,12 @@ from paddlecloud.model.errors import ConfigError
 
 def _setup(root: Path, cpus: float | None = None) -> Setup:
     return Setup(
-        root=root, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), wake=lambda: None, grace_seconds=1, cpus=cpus
+        root=root,
+        clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        wake=lambda: None,
+        grace_seconds=1,
+        gate_seconds=1,
+        cpus=cpus,
     )
 
 

@@ -18,6 +18,7 @@ HERE = Here(
     account="me",
     search_path=["/bin"],
     grace_seconds=3,
+    gate_seconds=4,
     pids_limit=9,
     hidden=[],
     wake=Path("/root"),
@@ -36,6 +37,16 @@ def test_each_task_is_told_its_own_and_the_others_endpoints() -> None:
     assert second.trainers == ["127.0.0.9:1", "127.0.0.9:2"]
     assert second.pservers == ["127.0.0.9:3"]
     assert (found["pserver-0"].command, found["pserver-0"].rank) == ("c", 0)
+
+
+def test_each_of_a_tasks_ports_has_its_use() -> None:
+    launch = make_launch(Path("/results"), "a", "b", address="127.0.0.9", distribute="NCCL2")
+    places = [replace(task, ports=(10 + n, 20 + n, 30 + n, 40 + n)) for n, task in enumerate(launch.placement.tasks)]
+    launch = replace(launch, placement=replace(launch.placement, tasks=tuple(places)))
+    for task in render(launch, HERE).values():
+        assert task.trainers == ["127.0.0.9:10", "127.0.0.9:11"]
+        assert task.workers == ["127.0.0.9:20", "127.0.0.9:21"]
+        assert (task.master, task.coordinator) == ("127.0.0.9:30", "127.0.0.9:40")
 
 
 def test_results_are_laid_out_as_seed_000_shows() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import ConflictError
-from paddlecloud.model.job import Job, JobSpec, Placement, RoleSpec
+from paddlecloud.model.job import Job, JobSpec, Placement, Retry, RoleSpec
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import ENDS, FINAL, HELD, MOVES, JobState, StopReason
 from paddlecloud.model.task import Report, TaskReport, TaskState
@@ -94,9 +94,63 @@ def test_one_failed_task_stops_the_others_and_the_record_names_the_first() -> No
 
 def test_a_gone_job_gets_its_next_attempt_until_there_are_no_more() -> None:
     assert sure(advance(a_job(JobState.RUNNING), None)).to is JobState.QUEUE
-    assert sure(advance(a_job(JobState.RUNNING, attempt=3), None)).to is JobState.FAILED
+    last = sure(advance(a_job(JobState.RUNNING, attempt=3, retries={"node_lost": 2}), None))
+    assert (last.to, last.stop) == (JobState.FAILED, StopReason.NODE_LOST)
+    assert last.error.endswith("is gone from its cluster, after 2 of 2 retries")
     held = sure(advance(a_job(JobState.RUNNING), a_report(RUNNING, LOST, RUNNING)))
     assert (held.to, held.stop) == (JobState.KILLING, StopReason.NODE_LOST)
+
+
+def ends_of(retry: Retry, *exit_codes: int) -> list[tuple[JobState, str]]:
+    """Where each attempt ends whose second trainer ends with one of these codes."""
+    job, found = a_job(JobState.RUNNING, attempt=0), []
+    job = replace(job, spec=replace(job.spec, retry=retry))
+    for number, code in enumerate(exit_codes, start=1):
+        job = replace(job, state=JobState.RUNNING, attempt=number, running_since=NOW)
+        job = lifecycle.apply(job, sure(advance(job, a_report(RUNNING, FAILED, RUNNING, exit_code=code))))
+        assert job.state is JobState.KILLING
+        move = sure(advance(job, a_report(FAILED, FAILED, FAILED, exit_code=code)))
+        job = lifecycle.apply(job, move)
+        found.append((job.state, move.why))
+    return found
+
+
+def test_a_job_whose_code_fails_is_started_again_only_where_that_was_asked_for() -> None:
+    assert ends_of(Retry(), 1) == [(JobState.FAILED, "trainer-1 failed first: exit code 1")]
+    assert ends_of(Retry(user_error=2), 1, 2, 3) == [
+        (JobState.QUEUE, "trainer-1 failed first: exit code 1; attempt 2 follows (retry 1 of 2)"),
+        (JobState.QUEUE, "trainer-1 failed first: exit code 2; attempt 3 follows (retry 2 of 2)"),
+        (JobState.FAILED, "trainer-1 failed first: exit code 3, after 2 of 2 retries"),
+    ]
+
+
+def test_exit_code_101_asks_for_another_attempt_and_is_counted_by_itself() -> None:
+    asked = "trainer-1 asked to be started again: exit code 101"
+    assert ends_of(Retry(), 101, 101, 101) == [
+        (JobState.QUEUE, f"{asked}; attempt 2 follows (retry 1 of 2)"),
+        (JobState.QUEUE, f"{asked}; attempt 3 follows (retry 2 of 2)"),
+        (JobState.FAILED, f"{asked}, after 2 of 2 retries"),
+    ]
+    assert [state for state, _ in ends_of(Retry(user_error=1, restart_me=1), 1, 101, 1)] == [
+        JobState.QUEUE,
+        JobState.QUEUE,
+        JobState.FAILED,
+    ]
+    assert [state for state, _ in ends_of(Retry(restart_me=0), 101)] == [JobState.FAILED]
+
+
+def test_a_kill_ends_a_job_that_would_be_started_again() -> None:
+    job = a_job(JobState.RUNNING)
+    job = replace(job, spec=replace(job.spec, retry=Retry(user_error=5)))
+    killing = lifecycle.apply(job, sure(lifecycle.kill(job, NOW, by="ann")))
+    assert sure(advance(killing, a_report(FAILED, FAILED, FAILED, exit_code=1))).to is JobState.KILLED
+
+
+def test_a_job_that_goes_back_to_the_queue_has_its_whole_waiting_time_again() -> None:
+    late = NOW + timedelta(days=9)
+    job = lifecycle.apply(a_job(JobState.RUNNING), sure(advance(a_job(JobState.RUNNING), None, late)))
+    assert (job.state, job.waits_since) == (JobState.QUEUE, late)
+    assert lifecycle.overdue(job, late, schedule_limit=timedelta(days=7)) is None
 
 
 def test_wall_time_counts_from_when_this_attempt_ran() -> None:

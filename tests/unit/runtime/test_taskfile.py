@@ -12,7 +12,7 @@ from tests.unit.runtime.orders import ALONE, alone
 
 
 def test_a_task_file_comes_back_as_it_was_written() -> None:
-    odd = alone(command="echo 'ü\n\udcff'", env={"A": "b c"}, gpus=[1, 3], tree="/a b", port=None)
+    odd = alone(command="echo 'ü\n\udcff'", env={"A": "b c"}, gpus=[1, 3], tree="/a b", ports=[])
     assert taskfile.decode(taskfile.encode(odd)) == odd
 
 
@@ -25,7 +25,7 @@ def test_a_task_file_comes_back_as_it_was_written() -> None:
         ({"gpus": ["0"]}, "'gpus' must be list"),
         ({"command": None}, "'command' must be str, not None"),
         ({"surprise": 1}, "'surprise' is not a known field"),
-        ({"format": 1}, "has format 1; this runtime reads format 3"),
+        ({"format": 1}, "has format 1; this runtime reads format 4"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paddlecloud.runtime.variables import VARIABLES, environment
+from paddlecloud.runtime.variables import GANG, VARIABLES, environment
 from tests.unit.runtime.orders import alone
 
 SEED_002 = {
@@ -66,7 +66,7 @@ def test_one_trainer_alone_is_local() -> None:
 
 def test_a_trainer_of_two_on_gpus_runs_by_nccl2() -> None:
     task = alone(
-        rank=1, address="127.0.0.3", port=20001, trainers=TRAINERS, trainer_count=2, distribute="NCCL2",
+        rank=1, address="127.0.0.3", ports=[20001], trainers=TRAINERS, trainer_count=2, distribute="NCCL2",
         uses_gpus=True, gpus=[2, 3],
     )  # fmt: skip
     found = environment(task)
@@ -89,8 +89,8 @@ def test_a_trainer_of_two_on_gpus_runs_by_nccl2() -> None:
 
 def test_a_pserver_finds_itself_in_the_list_of_pservers() -> None:
     task = alone(
-        role="pserver", task="pserver-1", rank=1, address="127.0.0.5", port=20003, trainers=TRAINERS, pservers=PSERVERS,
-        trainer_count=2, pserver_count=2, distribute="PSERVER",
+        role="pserver", task="pserver-1", rank=1, address="127.0.0.5", ports=[20003], trainers=TRAINERS,
+        pservers=PSERVERS, trainer_count=2, pserver_count=2, distribute="PSERVER",
     )  # fmt: skip
     found = environment(task)
     assert found["TRAINING_ROLE"] == "PSERVER"
@@ -98,6 +98,82 @@ def test_a_pserver_finds_itself_in_the_list_of_pservers() -> None:
     assert f"{found['POD_IP']}:{found['PADDLE_PORT']}" in found["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")
     assert found["PADDLE_TRAINER_ENDPOINTS"] == ",".join(TRAINERS)
     assert found["PADDLE_IS_LOCAL"] == "0"
+
+
+SECOND_OF_TWO = alone(
+    rank=1, address="127.0.0.3", ports=[20001, 20011, 20021, 20031], trainers=TRAINERS, trainer_count=2,
+    workers=["127.0.0.2:20010", "127.0.0.3:20011"], master="127.0.0.2:20020", coordinator="127.0.0.2:20030",
+    job="job-00000010ffffffffffffffffffffffff",
+)  # fmt: skip
+FRAMEWORKS = {
+    "paddle": {
+        "PADDLE_TRAINING_ROLE": "TRAINER",
+        "PADDLE_GLOBAL_RANK": "1",
+        "PADDLE_GLOBAL_SIZE": "2",
+        "PADDLE_LOCAL_SIZE": "1",
+        "PADDLE_DISTRI_BACKEND": "gloo",
+    },
+    "paddle.distributed.launch": {
+        "PADDLE_MASTER": "127.0.0.2:20020",
+        "PADDLE_NNODES": "2",
+        "PADDLE_RANK": "1",
+        "PADDLE_NPROC_PER_NODE": "1",
+    },
+    "torch": {
+        "MASTER_ADDR": "127.0.0.2",
+        "MASTER_PORT": "20020",
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    },
+    "torchrun": {
+        "PET_NNODES": "2",
+        "PET_NODE_RANK": "1",
+        "PET_NPROC_PER_NODE": "1",
+        "PET_MASTER_ADDR": "127.0.0.2",
+        "PET_MASTER_PORT": "20020",
+    },
+    "tensorflow": {
+        "TF_CONFIG": '{"cluster":{"worker":["127.0.0.2:20010","127.0.0.3:20011"]},"task":{"type":"worker","index":1}}'
+    },
+    "jax": {"JAX_COORDINATOR_ADDRESS": "127.0.0.2:20030", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"},
+}
+SLURM = {
+    "SLURM_JOB_ID": "1",
+    "SLURM_STEP_NODELIST": "127.0.0.2,127.0.0.3",
+    "SLURM_NTASKS": "2",
+    "SLURM_PROCID": "1",
+    "SLURM_LOCALID": "0",
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_framework_finds_its_own_variables(framework: str) -> None:
+    found = environment(SECOND_OF_TWO)
+    assert {name: found.get(name) for name in FRAMEWORKS[framework]} == FRAMEWORKS[framework]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS.keys() - {"paddle"})
+def test_a_pserver_is_told_nothing_by_which_it_would_train(framework: str) -> None:
+    found = environment(SECOND_OF_TWO._replace(role="pserver", pservers=PSERVERS))
+    assert not FRAMEWORKS[framework].keys() & found.keys()
+
+
+def test_launchers_start_a_process_for_each_gpu() -> None:
+    found = environment(SECOND_OF_TWO._replace(uses_gpus=True, gpus=[4, 5, 6]))
+    assert (found["PADDLE_NPROC_PER_NODE"], found["PET_NPROC_PER_NODE"]) == ("3", "3")
+    assert (found["CUDA_VISIBLE_DEVICES"], found["FLAGS_selected_gpus"]) == ("4,5,6", "0")
+
+
+def test_slurms_variables_are_set_only_on_request() -> None:
+    assert not SLURM.keys() & environment(SECOND_OF_TWO).keys()
+    found = environment(SECOND_OF_TWO._replace(slurm=True))
+    assert {name: found.get(name) for name in SLURM} == SLURM
+
+
+def test_all_that_cannot_be_overridden_is_in_the_table() -> None:
+    assert {variable.name for variable in VARIABLES} >= GANG
 
 
 @pytest.mark.parametrize("role", ["trainer", "pserver"])

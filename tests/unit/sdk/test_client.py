@@ -75,8 +75,8 @@ def test_a_submit_with_the_same_key_is_the_same_job(client: Client) -> None:
         client.submit(command="false", idempotency_key="k1")
 
 
-def test_several_cpu_trainers_get_pservers(client: Client) -> None:
-    job = client.submit(command="go on", nodes=2)
+def test_pservers_stand_beside_trainers_where_they_are_asked_for(client: Client) -> None:
+    job = client.submit(command="go on", nodes=2, distribute="PSERVER")
     assert [(role.name, role.count) for role in job.spec.roles] == [("pserver", 2), ("trainer", 2)]
     assert job.spec.distribute == "PSERVER"
 

@@ -7,11 +7,11 @@ import pytest
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import JobSpec, Resources
 from paddlecloud.sdk.client import Client
-from paddlecloud.sdk.spec import Asked, check_texts, job_spec
+from paddlecloud.sdk.spec import Asked, as_in_the_manual, check_texts, job_spec
 
 
-def spec(asked: Asked, *, gpus: bool = False) -> JobSpec:
-    return job_spec({"command": "sh run.sh", **asked}, cluster_has_gpus=lambda cluster: gpus)
+def spec(asked: Asked) -> JobSpec:
+    return job_spec({"command": "sh run.sh", **asked})
 
 
 def shape(found: JobSpec) -> list[tuple[str, int]]:
@@ -33,20 +33,25 @@ def test_one_trainer_is_all_that_one_command_needs() -> None:
         ({"nodes": 2}, True, "NCCL2", [("trainer", 2)]),
         ({"nodes": 2, "job_type": "gpu"}, False, "NCCL2", [("trainer", 2)]),
         ({"nodes": 2, "job_type": "cpu"}, True, "PSERVER", [("pserver", 2), ("trainer", 2)]),
-        ({"nodes": 2, "gpus": 1}, False, "NCCL2", [("trainer", 2)]),
         ({"nodes": 2, "distribute": "NCCL2"}, False, "NCCL2", [("trainer", 2)]),
         ({"nodes": 1, "distribute": "PSERVER"}, False, "PSERVER", [("pserver", 1), ("trainer", 1)]),
     ],
 )
-def test_several_trainers_get_pservers_on_cpus_and_talk_by_nccl_on_gpus(
+def test_by_the_manual_several_trainers_get_pservers_on_cpus_and_talk_by_nccl_on_gpus(
     asked: Asked, gpus: bool, distribute: str, roles: list[tuple[str, int]]
 ) -> None:
-    found = spec(asked, gpus=gpus)
+    found = spec(as_in_the_manual(asked, cluster_has_gpus=lambda cluster: gpus))
     assert (found.distribute, shape(found)) == (distribute, roles)
 
 
+@pytest.mark.parametrize("asked", [{"nodes": 2}, {"nodes": 2, "job_type": "cpu"}, {"nodes": 2, "gpus": 1}])
+def test_several_trainers_talk_to_each_other_unless_pservers_are_asked_for(asked: Asked) -> None:
+    found = spec(asked)
+    assert (found.distribute, shape(found)) == ("NCCL2", [("trainer", 2)])
+
+
 def test_the_end_of_a_job_does_not_wait_for_its_pservers() -> None:
-    pserver, trainer = spec({"nodes": 2}).roles
+    pserver, trainer = spec({"nodes": 2, "distribute": "PSERVER"}).roles
     assert (pserver.successes_needed, trainer.successes_needed) == (0, 2)
     assert pserver.command == trainer.command == "sh run.sh"
 
@@ -61,8 +66,8 @@ def test_the_server_is_asked_for_gpus_only_where_it_matters() -> None:
     def asked(cluster: str) -> bool:
         raise AssertionError(f"asked about {cluster}")
 
-    job_spec({"command": "true"}, cluster_has_gpus=asked)
-    job_spec({"command": "true", "nodes": 2, "job_type": "cpu"}, cluster_has_gpus=asked)
+    as_in_the_manual({"command": "true"}, cluster_has_gpus=asked)
+    as_in_the_manual({"command": "true", "nodes": 2, "job_type": "cpu"}, cluster_has_gpus=asked)
 
 
 @pytest.mark.parametrize(

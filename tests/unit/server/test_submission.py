@@ -17,7 +17,7 @@ from paddlecloud.scheduler.quota import OPEN, Limit, Policy
 from paddlecloud.server.settings import FREE_QUOTA
 from paddlecloud.server.submission import Limits, Offer, accept, check_shape
 
-LIMITS = Limits(tasks=100, wall_time_seconds=1800)
+LIMITS = Limits(tasks=100, wall_time_seconds=1800, hang_seconds=600)
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 DAY = day_of(NOW, UTC)
 
