@@ -45,7 +45,7 @@ print(trainer := os.environ["PADDLE_INIT_TRAINER_ID"], open("/train.list").read(
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("seed"))
-    made.configure("[clusters.local]\ncpus = 16\nmemory = '32Gi'\n[jobs]\ngrace = '1s'\n")
+    made.configure("[clusters.local]\ncpus = 16\nmemory = '32Gi'\n[jobs]\ngrace = '1s'\npserver_wait = '1s'\n")
     yield made
     made.close()
 

@@ -99,7 +99,11 @@ def test_a_failed_job_names_the_first_task_and_its_last_lines(desk: Lab) -> None
 
 def test_every_task_of_a_gang_has_its_own_variables(desk: Lab) -> None:
     desk.folder(
-        run_sh="env > $OUTPUT_PATH/env\ntest -r $LOCAL_MOUNT_PATH/run.sh\n[ $TRAINING_ROLE = TRAINER ] || sleep 1000\n"
+        run_sh="env > $OUTPUT_PATH/env\ntest -r $LOCAL_MOUNT_PATH/run.sh\n"
+        "[ $TRAINING_ROLE = TRAINER ] || exec python listen.py\n",
+        listen_py="import os, socket, time\n"
+        "listener = socket.create_server((os.environ['POD_IP'], int(os.environ['PADDLE_PORT'])))\n"
+        "time.sleep(1000)\n",
     )
     job = desk.out("submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2").split()[-1]
     desk.ends(job, "success")

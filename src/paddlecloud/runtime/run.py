@@ -38,6 +38,7 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LONGEST_PAUSE_SECONDS = 30.0
 _GATE_LOOK_SECONDS = 0.05
+_SILENT_WAIT_SECONDS = 3.0
 _OUT_OF_MEMORY = "out of memory"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
@@ -192,12 +193,17 @@ class _Supervision:
 
     def _stopped_at_the_gate(self) -> bool:
         """Whether it is stopped while it waits for the pservers of its job."""
-        deadline = time.monotonic() + self._task.gate_seconds
+        began = time.monotonic()
+        said = False
         while awaited := gate.awaited(self._task, self._folder):
-            if time.monotonic() > deadline:
-                late = f"does not listen after {self._task.gate_seconds:g} s"
+            waited, limit = time.monotonic() - began, self._task.gate_seconds
+            if waited > limit:
+                late = f"does not listen after {limit:g} s"
                 self._log.note(f"{', '.join(awaited)} {late}; this trainer starts all the same")
                 return False
+            if waited > _SILENT_WAIT_SECONDS and not said:
+                self._log.note(f"waiting for {', '.join(awaited)}, {limit:g} s at most")
+                said = True
             if self._folder.stopped or _next_signal(time.monotonic() + _GATE_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return True
