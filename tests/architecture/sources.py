@@ -18,6 +18,11 @@ def shown(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
+def place(file: Path) -> str:
+    """Where a file of src is, seen from the package; `recordio.py`, a name of the package's own, is beside it."""
+    return file.relative_to(PACKAGE if file.is_relative_to(PACKAGE) else PACKAGE.parent).as_posix()
+
+
 def names_used(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every imported, dotted or bare name with its line, by its full name: `now` of `from time import time as now` is
     `time.time`."""
