@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import tracemalloc
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -182,17 +184,15 @@ def test_a_folder_or_a_pipe_is_no_file_of_records(tmp_path: Path) -> None:
         Reader(tmp_path)
 
 
-class _little_memory:  # noqa: N801 - reads as a statement
-    def __init__(self, limit: int = SMALL) -> None:
-        self._limit = limit
-
-    def __enter__(self) -> None:
-        tracemalloc.start()
-
-    def __exit__(self, *_: object) -> None:
-        _, peak = tracemalloc.get_traced_memory()
+@contextmanager
+def _little_memory(limit: int = SMALL) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
         tracemalloc.stop()
-        assert peak < self._limit, f"{peak / 2**20:.0f} MiB"
+    assert peak < limit, f"{peak / 2**20:.0f} MiB"
 
 
 def _until_error(reader: Reader) -> tuple[list[bytes], CorruptError | None]:

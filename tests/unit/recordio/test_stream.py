@@ -88,7 +88,7 @@ def test_each_loop_begins_anew_and_two_do_not_disturb_each_other(tmp_path: Path)
 
 def test_buffers_are_records_and_texts_and_numbers_are_not(tmp_path: Path) -> None:
     with Writer(tmp_path / "file") as writer:
-        writer.write(bytearray(b"changed later"))
+        writer.write(bytearray(b"changed later"))  # type: ignore[arg-type]
         writer.write(memoryview(array.array("I", [1, 2])))  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a record is bytes, not str"):
             writer.write("text")  # type: ignore[arg-type]
