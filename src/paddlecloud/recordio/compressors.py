@@ -11,11 +11,11 @@ from types import ModuleType
 
 from paddlecloud.recordio.errors import MissingPartError
 
+BLOCK_BYTES = 65_536  # of snappy
 SLACK_BYTES = 4  # behind a payload in its buffer, for a walk that always looks at the next length
 
 _GZIP = 31  # zlib's number for a gzip header with the largest window
 _SNAPPY_HEAD = b"\xff\x06\x00\x00sNaPpY"
-_SNAPPY_BLOCK = 65_536
 _COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
 _PIECE = 1 << 20
@@ -35,13 +35,28 @@ class BentError(Exception):
     """A payload is not what its compressor writes; the text says at which of its bytes."""
 
 
-def compress(payload: memoryview, compressor: Compressor) -> bytes | memoryview:
-    if compressor is Compressor.SNAPPY:
-        return bytes(_cramjam().snappy.compress(payload))
-    if compressor is Compressor.GZIP:
-        packer = zlib.compressobj(wbits=_GZIP)
-        return packer.compress(payload) + packer.flush()
-    return payload
+class Squeezer:
+    """Compresses the payload of one chunk piece by piece; every piece but the last is of whole blocks."""
+
+    def __init__(self, compressor: Compressor) -> None:
+        self._compressor = compressor
+        self._is_first = True
+        self._packer = zlib.compressobj(wbits=_GZIP) if compressor is Compressor.GZIP else None
+
+    def piece(self, payload: memoryview) -> bytes | memoryview:
+        if self._packer is not None:
+            return self._packer.compress(payload)
+        if self._compressor is Compressor.NONE:
+            return payload
+        # Blocks of snappy know nothing of one another: pieces are one stream, without the head of all but the first.
+        framed = bytes(_cramjam().snappy.compress(payload))
+        stored = framed if self._is_first else framed[len(_SNAPPY_HEAD) :]
+        self._is_first = False
+        return stored
+
+    def last(self, payload: memoryview) -> bytes | memoryview:
+        stored = self.piece(payload)
+        return stored if self._packer is None else bytes(stored) + self._packer.flush()
 
 
 def require(compressor: Compressor) -> None:
@@ -92,7 +107,7 @@ def _block_size(kind: int, block: memoryview, at: int) -> int:
     if kind in (_COMPRESSED, _PLAIN) and len(block) >= _CHECKSUM_BYTES:
         content = block[_CHECKSUM_BYTES:]
         size = len(content) if kind == _PLAIN else _varint(content)
-        if size <= _SNAPPY_BLOCK:
+        if size <= BLOCK_BYTES:
             return size
     elif kind >= _FIRST_SKIPPABLE:
         return 0
@@ -106,7 +121,7 @@ def _varint(content: memoryview) -> int:
         size |= (byte & 0x7F) << (7 * number)
         if byte < 0x80:
             return size
-    return _SNAPPY_BLOCK + 1
+    return BLOCK_BYTES + 1
 
 
 def _gunzip(stored: memoryview, limit: int) -> tuple[bytearray, int]:

@@ -80,6 +80,9 @@ class ChunkFile:
         if len(raw) < HEADER_BYTES:
             told = f"the file ends after {len(raw)} of the header's {HEADER_BYTES} bytes: it was cut off"
             raise TruncatedError(self.path, number, offset, told)
+        if not any(raw):
+            told = "its header was never written: who wrote the file ended before the chunk did"
+            raise TruncatedError(self.path, number, offset, told)
         place = Place(number, offset, Header.parse(raw))
         if fault := place.header.fault():
             raise self._foreign(place) or CorruptError(self.path, number, offset, fault)

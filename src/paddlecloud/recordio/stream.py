@@ -15,13 +15,12 @@ from types import TracebackType
 from typing import Literal, Self
 
 from paddlecloud.recordio import scan
-from paddlecloud.recordio.chunk import LARGEST, LENGTH_BYTES, MAGIC, PACKERS, Header, checksum
-from paddlecloud.recordio.compressors import Compressor, compress, require
+from paddlecloud.recordio.chunk import HEADER_BYTES, LARGEST, LENGTH_BYTES, MAGIC, PACKERS, Header, checksum
+from paddlecloud.recordio.compressors import BLOCK_BYTES, Compressor, Squeezer, require
 from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile, Report
 
 CHUNK_BYTES = 32 << 20  # of records, before compression
-_FIRST_BUFFER = 1 << 16
-_GROWTH = 7
+_BUFFER_BYTES = 8 * BLOCK_BYTES  # small enough for a CPU's cache, and for a thousand shards at once
 
 By = Literal["file", "chunk", "record"]
 
@@ -29,7 +28,8 @@ By = Literal["file", "chunk", "record"]
 class Writer:
     """Writes records into a new file.
 
-    A chunk is closed before the record that would make its records more than `chunk_bytes`; 0 is one record for each.
+    A chunk is closed before the record that would make its records more than `chunk_bytes`; 0 is one record each. It
+    goes to the file piece by piece, and its header last: a chunk that was never ended begins with zeros.
     """
 
     def __init__(
@@ -46,24 +46,23 @@ class Writer:
         self._compressor = compressor
         self._limit = chunk_bytes
         self._file = open(self.path, "wb")  # noqa: SIM115
-        self._buffer = bytearray(_FIRST_BUFFER)
-        self._at = 0  # of the buffer, where the next record goes
-        self._count = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._at = self._count = self._left = 0
+        self._begin_chunk()
 
     def write(self, record: bytes) -> None:
         if type(record) is not bytes:
             record = _as_bytes(record)
         length = len(record)
         at = self._at
-        if at - LENGTH_BYTES * self._count + length > self._limit:
+        if at - LENGTH_BYTES * self._count + length > self._left:
             self._end_chunk()
             at = 0
         try:
             PACKERS[length](self._buffer, at, length, record)
+            self._at = at + LENGTH_BYTES + length
         except struct.error:
-            at = self._make_room(length)
-            PACKERS[length](self._buffer, at, length, record)
-        self._at = at + LENGTH_BYTES + length
+            self._write_beyond(record)
         self._count += 1
 
     def write_all(self, records: Iterable[bytes]) -> None:
@@ -81,6 +80,7 @@ class Writer:
                 self._end_chunk()
             finally:
                 self._file.close()
+                self._buffer = bytearray()
 
     def __enter__(self) -> Self:
         return self
@@ -88,30 +88,82 @@ class Writer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _make_room(self, length: int) -> int:
-        """A buffer that takes one more record of this length, and where in it."""
-        if self._at + LENGTH_BYTES + length > LARGEST:
-            self._end_chunk()
-        needed = self._at + LENGTH_BYTES + length
+    def _begin_chunk(self) -> None:
+        self._at = 0  # of the buffer, where the next record goes
+        self._count = 0
+        self._left = self._limit  # for records, of what has not left the buffer
+        self._sent = 0  # of the payload
+        self._sum = 0
+        self._stored = 0
+        self._header_at: int | None = None  # where in the file it is to be, once something has been sent
+        self._squeezer = Squeezer(self._compressor)
+
+    def _write_beyond(self, record: bytes) -> None:
+        """A record that does not fit into the buffer: whole blocks of the buffer, and of the record, go to the file."""
+        needed = self._sent + self._at + LENGTH_BYTES + len(record)
         if needed > LARGEST:
-            raise ValueError(f"{self.path}: a record of {length} bytes is larger than the format can hold (4 GiB)")
-        self._buffer += bytes(max(needed - len(self._buffer), min(_GROWTH * len(self._buffer), CHUNK_BYTES)))
-        return self._at
+            self._end_chunk()
+            if LENGTH_BYTES + len(record) > LARGEST:
+                raise ValueError(
+                    f"{self.path}: a record of {len(record)} bytes is more than the format can hold (4 GiB)"
+                )
+        self._send_blocks()
+        at = self._at + LENGTH_BYTES
+        self._buffer[self._at : at] = len(record).to_bytes(LENGTH_BYTES, "little")
+        with memoryview(record) as rest:
+            fill = min(-at % BLOCK_BYTES, len(rest))
+            self._buffer[at : at + fill] = rest[:fill]
+            self._at = at + fill
+            if fill < len(rest):
+                self._send_blocks()
+                whole = (len(rest) - fill) // BLOCK_BYTES * BLOCK_BYTES
+                self._send(rest[fill : fill + whole])
+                self._at = len(rest) - fill - whole
+                self._buffer[: self._at] = rest[fill + whole :]
+
+    def _send_blocks(self) -> None:
+        whole = self._at // BLOCK_BYTES * BLOCK_BYTES
+        with memoryview(self._buffer) as held:
+            self._send(held[:whole])
+            held[: self._at - whole] = held[whole : self._at]
+        self._at -= whole
+
+    def _send(self, payload: memoryview) -> None:
+        self._require_open()
+        if payload:
+            self._sent += len(payload)
+            self._left -= len(payload)
+            if self._header_at is None:
+                self._header_at = self._file.tell()
+                self._file.write(bytes(HEADER_BYTES))
+            self._store(self._squeezer.piece(payload))
+
+    def _store(self, stored: bytes | memoryview) -> None:
+        self._sum = checksum(stored, self._sum)
+        self._stored += len(stored)
+        if self._stored > LARGEST:
+            raise ValueError(f"{self.path}: a chunk of {self._stored} bytes is more than the format can hold (4 GiB)")
+        self._file.write(stored)
 
     def _end_chunk(self) -> None:
-        if self._file.closed:
-            raise ValueError(f"{self.path} is closed: nothing more can be written")
+        self._require_open()
         if not self._count:
             return
-        with memoryview(self._buffer) as whole, whole[: self._at] as payload:
-            stored = compress(payload, self._compressor)
-            if len(stored) > LARGEST:
-                raise ValueError(
-                    f"{self.path}: a chunk of {len(stored)} bytes is larger than the format can hold (4 GiB)"
-                )
-            self._file.write(Header(MAGIC, checksum(stored), self._compressor, len(stored), self._count).pack())
-            self._file.write(stored)
-        self._at = self._count = 0
+        with memoryview(self._buffer) as held:
+            stored = self._squeezer.last(held[: self._at])
+            if self._header_at is None:
+                self._file.write(Header(MAGIC, checksum(stored), self._compressor, len(stored), self._count).pack())
+                self._file.write(stored)
+            else:
+                self._store(stored)
+                self._file.flush()
+                header = Header(MAGIC, self._sum, self._compressor, self._stored, self._count)
+                os.pwrite(self._file.fileno(), header.pack(), self._header_at)
+        self._begin_chunk()
+
+    def _require_open(self) -> None:
+        if self._file.closed:
+            raise ValueError(f"{self.path} is closed: nothing more can be written")
 
 
 class Reader:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import array
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from itertools import chain
 from pathlib import Path
 
+import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordio
-from paddlecloud.recordio import Compressor, IndexedReader, Reader, Writer
+from paddlecloud.recordio import Compressor, IndexedReader, Reader, TruncatedError, Writer
 from paddlecloud.recordio.stream import By
 
 records_of_any_size = st.lists(st.binary(max_size=300), max_size=40)
@@ -97,6 +100,39 @@ def test_buffers_are_records_and_texts_and_numbers_are_not(tmp_path: Path) -> No
     assert list(Reader(tmp_path / "file")) == [b"changed later", b"\x01\0\0\0\x02\0\0\0"]
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    sizes=st.lists(st.integers(0, 300_000) | st.sampled_from([65_532, 65_536, 131_068, 524_284, 700_000]), max_size=12),
+    compressor=st.sampled_from(Compressor),
+)
+def test_a_chunk_that_went_out_in_pieces_is_that_of_one_piece(sizes: list[int], compressor: Compressor) -> None:
+    text = b"".join(b"%d, " % number for number in range(150_000))
+    records = [text[:size] for size in sizes]
+    payload = b"".join(struct.pack("<I", len(record)) + record for record in records)
+    with tempfile.TemporaryDirectory() as folder:
+        file = _written(Path(folder) / "file", records, compressor=compressor)
+        assert list(Reader(file)) == records
+        if compressor is not Compressor.GZIP and records:
+            stored = bytes(cramjam.snappy.compress(payload)) if compressor is Compressor.SNAPPY else payload
+            header = struct.pack("<5I", 0x01020304, zlib.crc32(stored), compressor, len(stored), len(records))
+            assert file.read_bytes() == header + stored
+
+
+def test_a_chunk_that_was_never_ended_is_told_as_such(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "file", compressor=Compressor.NONE)
+    writer.write(b"one")
+    writer.flush()
+    writer.write_all([bytes(100_000)] * 20)
+    left = (tmp_path / "file").read_bytes()
+    writer.close()
+    (tmp_path / "left").write_bytes(left)
+    reader = Reader(tmp_path / "left")
+    assert reader.read() == b"one"
+    with pytest.raises(TruncatedError, match="chunk 1 at byte 27: its header was never written"):
+        reader.read()
+    assert len(list(Reader(tmp_path / "file"))) == 21
+
+
 def test_a_record_larger_than_the_limit_has_a_chunk_of_its_own(tmp_path: Path) -> None:
     sizes = [10, 500_000, 10]
     file = _written(tmp_path / "file", [bytes(size) for size in sizes], chunk_bytes=100)
@@ -124,7 +160,9 @@ def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
         Writer(tmp_path / "new", chunk_bytes=-1)
     closed = Writer(tmp_path / "closed")
     closed.close()
-    closed.write(b"one")
+    for record in (b"one", b""):
+        with pytest.raises(ValueError, match="is closed"):
+            closed.write(record)
     with pytest.raises(ValueError, match="is closed"):
         closed.flush()
     with IndexedReader(file) as indexed, pytest.raises(IndexError, match="has 1 records, and no number 7"):
