@@ -46,6 +46,9 @@ class Buffers:
         self.stored = bytearray()
         self.payload = bytearray()
 
+    def __len__(self) -> int:
+        return len(self.stored) + len(self.payload)
+
 
 class ChunkFile:
     """One file of chunks, opened for reading."""
@@ -62,7 +65,7 @@ class ChunkFile:
             raise CorruptError(self.path, 0, 0, "this is no regular file, and only those can be read")
         self.size = status.st_size
         self.doubted_bytes = 0  # of what looked like a chunk and was none
-        self._buffers = buffers or Buffers()
+        self._buffers = Buffers() if buffers is None else buffers
 
     def close(self) -> None:
         self._file.close()

@@ -22,6 +22,9 @@ from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile, Report
 CHUNK_BYTES = 32 << 20  # of records, before compression
 _BUFFER_BYTES = 8 * BLOCK_BYTES  # small enough for a CPU's cache, and for a thousand shards at once
 
+# Of a loop that has ended, for the next: programs make a Reader for each file and pass.
+_SPARE: list[Buffers] = []
+
 By = Literal["file", "chunk", "record"]
 
 
@@ -196,7 +199,6 @@ class Reader:
         self._report = report
         self._limit = limit_bytes
         self._going: Iterator[bytes] | None = None
-        self._spare: list[Buffers] = []  # of loops that have ended, for the next
 
     def __iter__(self) -> Iterator[bytes]:
         records = chain.from_iterable(self._chunks())
@@ -220,12 +222,13 @@ class Reader:
         self.close()
 
     def _chunks(self) -> Iterator[Iterator[bytes]]:
-        buffers = self._spare.pop() if self._spare else Buffers()
+        buffers = _SPARE.pop() if _SPARE else Buffers()
         for number, path in enumerate(self.files):
             if self._by != "file" or number % self._count == self._id:
                 with ChunkFile(path, limit_bytes=self._limit, buffers=buffers) as file:
                     yield from scan.read(file, self._wanted(number), self._report)
-        self._spare.append(buffers)
+        if not _SPARE and len(buffers) <= 3 * CHUNK_BYTES:
+            _SPARE.append(buffers)
 
     def _wanted(self, file_number: int) -> Callable[[int], bool]:
         if self._by != "chunk":
