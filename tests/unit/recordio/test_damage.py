@@ -22,8 +22,10 @@ from paddlecloud.recordio import (
     Skipped,
     TruncatedError,
     Writer,
+    scan,
 )
 from paddlecloud.recordio.chunk import MAGIC, Header
+from paddlecloud.recordio.scan import ChunkFile
 
 RECORDS = [b"record %d" % number * 3 for number in range(12)]
 SMALL = 2 << 20
@@ -111,7 +113,7 @@ def test_more_than_the_limit_is_not_decompressed(tmp_path: Path) -> None:
         with Writer(tmp_path / "bomb", compressor=compressor) as writer:
             writer.write(bytes(30 << 20))
         with _little_memory(4 * SMALL), pytest.raises(OversizedError, match="read it with a larger limit_bytes"):
-            list(Reader(tmp_path / "bomb", limit_bytes=1 << 20))
+            list(Reader(tmp_path / "bomb", limit_bytes=2 << 20))
 
 
 def test_more_than_the_limit_is_not_read_either(tmp_path: Path) -> None:
@@ -171,11 +173,13 @@ def test_a_file_made_to_be_searched_for_ever_is_read_in_a_moment(tmp_path: Path)
     for unit in (
         Header(MAGIC, 1, 0, 0, 0).pack()[:4],
         Header(MAGIC, 1, 0, size // 2, 0).pack(),  # each wants half of the file summed
-        _chunk(b"", Compressor.NONE, 0) + Header(MAGIC, 1, 0, size // 2, 0).pack() + b"x",
+        _chunk(b"", Compressor.NONE, 0) + Header(MAGIC, 1, 0, size // 2, 0).pack() + b"xyz",
     ):
         file = _file(tmp_path, unit * (size // len(unit)))
         reports: list[Skipped] = []
-        assert list(Reader(file, report=reports.append)) == []
+        with ChunkFile(file) as opened:
+            assert list(chain.from_iterable(scan.read(opened, lambda _: True, reports.append))) == []
+            assert opened.doubted_bytes <= 2 * size, "what is summed in vain is limited"
         assert reports
 
 
