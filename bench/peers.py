@@ -13,6 +13,8 @@ TORCHX = "torchx==0.7.0"
 DSTACK = "dstack==0.22.5"
 SKYPILOT = "skypilot==0.14.1"
 RAY = "ray[default]==2.60.0"
+TFRECORD = "tfrecord==1.14.6"
+WEBDATASET = "webdataset==1.0.2"
 _UV = Path(sys.executable).with_name("uv")
 
 
@@ -31,6 +33,15 @@ def installed(program: str, package: str) -> Path:
         if not (_uv(make) and _uv(install)):
             raise LeftOut(f"{package} cannot be installed")
     return found
+
+
+def library(package: str) -> Path:
+    """The Python of an environment that has a pinned package; LeftOut where it cannot be installed."""
+    whole = FOLDER / package / "installed"
+    if not whole.exists():
+        installed("nothing-of-that-name", package)
+        whole.touch()
+    return FOLDER / package / "bin" / "python"
 
 
 def _uv(words: list[str]) -> bool:

@@ -24,6 +24,11 @@ def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+def place(file: Path) -> str:
+    """Where a file of src is, seen from the package; `recordio.py`, a name of the package's own, is beside it."""
+    return file.relative_to(PACKAGE if file.is_relative_to(PACKAGE) else PACKAGE.parent).as_posix()
+
+
 @cache
 def names_used(file: Path) -> list[tuple[int, str]]:
     """Every imported, dotted or bare name with its line, by its full name: `now` of `from time import time as now` is

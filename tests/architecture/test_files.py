@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PACKAGE, ROOT, python_files, shown
+from tests.architecture.sources import ROOT, place, python_files, shown
 
 LINES = 400
 VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc|managers?|handlers?|infos?|data)(_|$)")
@@ -39,7 +39,7 @@ def test_a_file_opens_with_a_sentence(file: Path) -> None:
 
 @pytest.mark.parametrize("file", python_files("src"), ids=shown)
 def test_a_module_has_the_name_of_a_thing(file: Path) -> None:
-    names = [part.removesuffix(".py") for part in file.relative_to(PACKAGE).parts]
+    names = [part.removesuffix(".py") for part in place(file).split("/")]
     vague = [name for name in names if VAGUE.search(name)]
     assert not vague, f"{shown(file)}: {vague} says nothing; name the thing that is in it"
 

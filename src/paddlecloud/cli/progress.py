@@ -18,16 +18,17 @@ _QUIET_SECONDS = 5.0
 
 
 @contextmanager
-def progress(what: str, *, again: str = "the same again") -> Iterator[Progress]:
+def progress(what: str, *, again: str | None = "the same again") -> Iterator[Progress]:
     """Shows how much of `what` is done, while it is being done; nothing is shown of what takes no time.
 
-    Who breaks it off is told to type `again`: what was done so far is kept.
+    Who breaks it off is told to type `again`: what was done so far is kept, unless it is None.
     """
     try:
         with _shown(what) as shown:
             yield shown
     except KeyboardInterrupt:
-        shell.talk(f"\n{what} was stopped: type {again} and it goes on where it stopped")
+        if again is not None:
+            shell.talk(f"\n{what} was stopped: type {again} and it goes on where it stopped")
         raise
 
 

@@ -42,6 +42,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("mkdir", _FILES, "pfs", "make folders in the PFS"),
         Verb("mv", _FILES, "pfs", "rename a file or folder of the PFS"),
         Verb("rm", _FILES, "pfs", "remove files of the PFS"),
+        Verb("dataset", _FILES, "dataset", "make files of records (RecordIO) for trainers, and look into them"),
         Verb("login", _ACCOUNTS, "account", "log in to a server and remember it"),
         Verb("logout", _ACCOUNTS, "account", "forget what login remembered"),
         Verb("quota", _ACCOUNTS, "users", "what you may have, and what you use"),

@@ -1,0 +1,158 @@
+"""What a chunk's payload is stored as: none, snappy's framing format, or gzip.
+
+A payload says itself how large it will be: it is asked before memory is taken, and believed up to the reader's limit.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from types import ModuleType
+
+from paddlecloud.recordio.errors import MissingPartError
+
+BLOCK_BYTES = 65_536  # of snappy
+SLACK_BYTES = 4  # behind a payload in its buffer, for a walk that always looks at the next length
+
+_GZIP = 31  # zlib's number for a gzip header with the largest window
+_SNAPPY_HEAD = b"\xff\x06\x00\x00sNaPpY"
+_COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
+_CHECKSUM_BYTES = 4
+_PIECE = 1 << 20
+
+
+class Compressor(enum.IntEnum):
+    NONE = 0
+    SNAPPY = 1
+    GZIP = 2
+
+
+class TooLargeError(Exception):
+    """A payload would decompress to more than the limit."""
+
+
+class BentError(Exception):
+    """A payload is not what its compressor writes; the text says at which of its bytes."""
+
+
+class Squeezer:
+    """Compresses the payload of one chunk piece by piece; every piece but the last is of whole blocks."""
+
+    def __init__(self, compressor: Compressor) -> None:
+        self._compressor = compressor
+        self._is_first = True
+        self._packer = zlib.compressobj(wbits=_GZIP) if compressor is Compressor.GZIP else None
+
+    def piece(self, payload: memoryview) -> bytes | memoryview:
+        if self._packer is not None:
+            return self._packer.compress(payload)
+        if self._compressor is Compressor.NONE:
+            return payload
+        # Blocks of snappy know nothing of one another: pieces are one stream, without the head of all but the first.
+        framed = bytes(_cramjam().snappy.compress(payload))
+        stored = framed if self._is_first else framed[len(_SNAPPY_HEAD) :]
+        self._is_first = False
+        return stored
+
+    def last(self, payload: memoryview) -> bytes | memoryview:
+        stored = self.piece(payload)
+        return stored if self._packer is None else bytes(stored) + self._packer.flush()
+
+
+def require(compressor: Compressor) -> None:
+    """Complain of a missing package now, rather than after an hour of records."""
+    if compressor is Compressor.SNAPPY:
+        _cramjam()
+
+
+def decompress(stored: memoryview, compressor: Compressor, limit: int, into: bytearray) -> tuple[bytearray, int]:
+    """The payload in `into`, or in a larger buffer where it does not fit with its slack, and its size."""
+    if compressor is Compressor.SNAPPY:
+        return _unsnap(stored, limit, into)
+    return _gunzip(stored, limit)
+
+
+def _unsnap(stored: memoryview, limit: int, into: bytearray) -> tuple[bytearray, int]:
+    size = snappy_size(stored)
+    if size > limit:
+        raise TooLargeError
+    buffer = into if len(into) >= size + SLACK_BYTES else bytearray(size + SLACK_BYTES)
+    if size == 0:
+        return buffer, 0
+    cramjam = _cramjam()
+    try:
+        cramjam.snappy.decompress_into(stored, memoryview(buffer)[:size])
+    except cramjam.DecompressionError as error:
+        raise BentError(f"snappy cannot read it ({error})") from None
+    return buffer, size
+
+
+def snappy_size(stored: memoryview) -> int:
+    """How large framed snappy will be, by the sizes that its blocks tell; none may tell more than the format allows."""
+    if stored[: len(_SNAPPY_HEAD)] != _SNAPPY_HEAD:
+        raise BentError("it does not begin as framed snappy does")
+    at, total, end = len(_SNAPPY_HEAD), 0, len(stored)
+    while at < end:
+        kind = stored[at]
+        body = at + 4
+        after = body + int.from_bytes(stored[at + 1 : body], "little")
+        if body > end or after > end:
+            raise BentError(f"a block of snappy at byte {at} of it goes past its end")
+        total += _block_size(kind, stored[body:after], at)
+        at = after
+    return total
+
+
+def _block_size(kind: int, block: memoryview, at: int) -> int:
+    if kind in (_COMPRESSED, _PLAIN) and len(block) >= _CHECKSUM_BYTES:
+        content = block[_CHECKSUM_BYTES:]
+        size = len(content) if kind == _PLAIN else _varint(content)
+        if size <= BLOCK_BYTES:
+            return size
+    elif kind >= _FIRST_SKIPPABLE:
+        return 0
+    raise BentError(f"what is at byte {at} of it is no block of snappy")
+
+
+def _varint(content: memoryview) -> int:
+    """The size that a block begins with; of more than three bytes it is more than a block may have."""
+    size = 0
+    for number, byte in enumerate(content[:3]):
+        size |= (byte & 0x7F) << (7 * number)
+        if byte < 0x80:
+            return size
+    return BLOCK_BYTES + 1
+
+
+def _gunzip(stored: memoryview, limit: int) -> tuple[bytearray, int]:
+    made = bytearray()
+    rest = bytes(stored)
+    while rest:
+        unpacker = zlib.decompressobj(wbits=_GZIP)
+        rest = _member(unpacker, rest, limit, made)
+    return made + bytes(SLACK_BYTES), len(made)
+
+
+def _member(unpacker: zlib._Decompress, rest: bytes, limit: int, made: bytearray) -> bytes:
+    """One member of gzip, of which there may be several, added to `made`; what is left after it."""
+    while not unpacker.eof:
+        try:
+            piece = unpacker.decompress(rest, min(_PIECE, limit + 1 - len(made)))
+        except zlib.error as error:
+            raise BentError(f"gzip cannot read it ({error})") from None
+        rest = unpacker.unconsumed_tail
+        made += piece
+        if len(made) > limit:
+            raise TooLargeError
+        if not piece and not rest and not unpacker.eof:
+            raise BentError("gzip ends too early in it")
+    return unpacker.unused_data
+
+
+def _cramjam() -> ModuleType:
+    try:
+        import cramjam
+    except ImportError:
+        raise MissingPartError("snappy", "cramjam") from None
+    module: ModuleType = cramjam
+    return module

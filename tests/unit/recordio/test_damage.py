@@ -1,0 +1,223 @@
+"""Damaged and hostile files: an error that says where, no memory by a header's word, and the rest for who asks."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.recordio import (
+    Compressor,
+    CorruptError,
+    ForeignError,
+    IndexedReader,
+    OversizedError,
+    Reader,
+    Skipped,
+    TruncatedError,
+    Writer,
+    scan,
+)
+from paddlecloud.recordio.chunk import MAGIC, Header
+from paddlecloud.recordio.scan import ChunkFile
+
+RECORDS = [b"record %d" % number * 3 for number in range(12)]
+SMALL = 2 << 20
+
+
+@pytest.fixture(params=list(Compressor), ids=lambda compressor: compressor.name)
+def whole(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
+    """Six chunks of two records."""
+    file = tmp_path / "whole"
+    with Writer(file, compressor=request.param, chunk_bytes=70) as writer:
+        writer.write_all(RECORDS)
+    with IndexedReader(file) as indexed:
+        assert len(indexed.chunks) == 6
+    return file.read_bytes()
+
+
+def test_every_bent_bit_is_found_before_a_wrong_record_is_given(whole: bytes, tmp_path: Path) -> None:
+    for bit in range(8 * len(whole)):
+        bent = bytearray(whole)
+        bent[bit // 8] ^= 1 << bit % 8
+        read, error = _until_error(Reader(_file(tmp_path, bytes(bent))))
+        assert read == RECORDS[: len(read)]
+        assert error is not None, f"bit {bit} was bent and nobody saw it"
+
+
+def test_a_file_cut_off_anywhere_gives_its_whole_chunks_and_says_where_it_ends(whole: bytes, tmp_path: Path) -> None:
+    ends = _ends(whole, tmp_path)
+    for size in range(len(whole)):
+        file = _file(tmp_path, whole[:size])
+        before = [end for end in ends if end <= size]
+        if size not in (0, *ends):
+            offset = before[-1] if before else 0
+            with pytest.raises(TruncatedError, match=f"chunk {len(before)} at byte {offset}: .* cut off"):
+                list(Reader(file))
+        assert list(Reader(file, report=lambda _: None)) == RECORDS[: 2 * len(before)]
+
+
+def test_who_asks_for_the_rest_gets_it_and_a_report(whole: bytes, tmp_path: Path) -> None:
+    ends = [0, *_ends(whole, tmp_path)]
+    for chunk in range(6):
+        for place in (0, 5, 9, 13, 17, 22):  # magic, checksum, compressor, size, count, payload
+            bent = bytearray(whole)
+            bent[ends[chunk] + place] ^= 0x40
+            reports: list[Skipped] = []
+            read = list(Reader(_file(tmp_path, bytes(bent)), report=reports.append))
+            assert read == RECORDS[: 2 * chunk] + RECORDS[2 * chunk + 2 :]
+            assert [(one.error.offset, one.skipped_bytes) for one in reports] == [
+                (ends[chunk], ends[chunk + 1] - ends[chunk])
+            ]
+
+
+def test_trainers_agree_on_whose_chunk_is_whose_in_a_damaged_file(whole: bytes, tmp_path: Path) -> None:
+    ends = _ends(whole, tmp_path)
+    bent = bytearray(whole)
+    bent[ends[0] + 13] ^= 0x01  # its size: it now ends where no chunk begins
+    bent[ends[2]] ^= 0x01
+    file = _file(tmp_path, bytes(bent) + b"rubbish")
+    all_of_it = list(Reader(file, report=lambda _: None))
+    shares = [
+        list(Reader(file, report=lambda _: None, by="chunk", trainer_id=trainer, trainer_count=3))
+        for trainer in range(3)
+    ]
+    assert sorted(chain.from_iterable(shares)) == sorted(all_of_it) == sorted(RECORDS[:2] + RECORDS[4:6] + RECORDS[8:])
+
+
+@pytest.mark.parametrize("compressor", Compressor)
+def test_a_header_that_lies_of_its_size_takes_no_memory(tmp_path: Path, compressor: Compressor) -> None:
+    file = _file(tmp_path, Header(MAGIC, 0, compressor, 0xFFFF_FFF0, 0x3FFF_FFF0).pack() + b"x" * 100)
+    with _little_memory(), pytest.raises(TruncatedError, match="its payload ends at byte 4294967300"):
+        list(Reader(file))
+
+
+@pytest.mark.parametrize("compressor", Compressor)
+def test_a_header_that_lies_of_its_count_takes_no_memory(tmp_path: Path, compressor: Compressor) -> None:
+    with Writer(tmp_path / "honest", compressor=compressor) as writer:
+        writer.write(b"one")
+    honest = (tmp_path / "honest").read_bytes()
+    file = _file(tmp_path, honest[:16] + struct.pack("<I", 0xFFFF_FFFF) + honest[20:])
+    with _little_memory(), pytest.raises(CorruptError, match="claims|goes past"):
+        list(Reader(file))
+
+
+def test_more_than_the_limit_is_not_decompressed(tmp_path: Path) -> None:
+    for compressor in (Compressor.SNAPPY, Compressor.GZIP):
+        with Writer(tmp_path / "bomb", compressor=compressor) as writer:
+            writer.write(bytes(30 << 20))
+        with _little_memory(4 * SMALL), pytest.raises(OversizedError, match="read it with a larger limit_bytes"):
+            list(Reader(tmp_path / "bomb", limit_bytes=2 << 20))
+
+
+def test_more_than_the_limit_is_not_read_either(tmp_path: Path) -> None:
+    with open(tmp_path / "holes", "wb") as file:  # as large as it says, and nothing on the disk
+        file.write(Header(MAGIC, 0, 0, 3 << 30, 1).pack())
+        file.truncate((3 << 30) + 20)
+    with _little_memory(), pytest.raises(OversizedError):
+        list(Reader(tmp_path / "holes"))
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (b"nonsense", "does not begin as framed snappy does"),
+        (b"\xff\x06\0\0sNaPpY\x00\xff\xff\xff", "goes past its end"),
+        (b"\xff\x06\0\0sNaPpY\x00\x08\0\0crc4\xff\xff\xff\x7f", "no block of snappy"),
+        (b"\xff\x06\0\0sNaPpY\x02\x04\0\0abcd", "no block of snappy"),
+        (b"\xff\x06\0\0sNaPpY\x00\x09\0\0crc4\x05abcd", "snappy cannot read it"),
+    ],
+)
+def test_bent_snappy_with_a_right_checksum_is_refused(tmp_path: Path, payload: bytes, told: str) -> None:
+    with pytest.raises(CorruptError, match=told):
+        list(Reader(_file(tmp_path, _chunk(payload, Compressor.SNAPPY))))
+
+
+@pytest.mark.parametrize(
+    ("payload", "count", "told"),
+    [
+        (struct.pack("<I", 9) + b"short", 1, "the record at byte 0 of its payload goes past"),
+        (struct.pack("<I", 5) + b"fives", 2, "goes past"),
+        (struct.pack("<I", 2) + b"fives", 1, "behind them are 3 bytes more"),
+        (b"x", 0, "behind them are 1 bytes more"),
+        (struct.pack("<I", 0xFFFF_FFFF) + b"x", 1, "goes past"),
+    ],
+)
+def test_lengths_that_do_not_add_up_are_refused(tmp_path: Path, payload: bytes, count: int, told: str) -> None:
+    with pytest.raises(CorruptError, match=told):
+        list(Reader(_file(tmp_path, _chunk(payload, Compressor.NONE, count))))
+
+
+def test_records_of_one_size_whose_lengths_lie_are_not_taken_for_such(tmp_path: Path) -> None:
+    payload = struct.pack("<I", 4) + b"abcd" + struct.pack("<I", 3) + b"efgh"
+    with pytest.raises(CorruptError, match="behind them are 1 bytes more"):
+        list(Reader(_file(tmp_path, _chunk(payload, Compressor.NONE, 2))))
+
+
+def test_fluids_own_format_is_told_by_its_name(tmp_path: Path) -> None:
+    payload = struct.pack("<I", 3) + b"one"
+    file = _file(tmp_path, struct.pack("<5I", MAGIC, 1, zlib.crc32(payload), 0, len(payload)) + payload)
+    with pytest.raises(ForeignError, match="paddle.fluid's own RecordIO"):
+        list(Reader(file))
+
+
+@pytest.mark.timeout(60)
+def test_a_file_made_to_be_searched_for_ever_is_read_in_a_moment(tmp_path: Path) -> None:
+    size = 1 << 20
+    for unit in (
+        Header(MAGIC, 1, 0, 0, 0).pack()[:4],
+        Header(MAGIC, 1, 0, size // 2, 0).pack(),  # each wants half of the file summed
+        _chunk(b"", Compressor.NONE, 0) + Header(MAGIC, 1, 0, size // 2, 0).pack() + b"xyz",
+    ):
+        file = _file(tmp_path, unit * (size // len(unit)))
+        reports: list[Skipped] = []
+        with ChunkFile(file) as opened:
+            assert list(chain.from_iterable(scan.read(opened, lambda _: True, reports.append))) == []
+            assert opened.doubted_bytes <= 2 * size, "what is summed in vain is limited"
+        assert reports
+
+
+def test_a_folder_or_a_pipe_is_no_file_of_records(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Reader(tmp_path)
+
+
+@contextmanager
+def _little_memory(limit: int = SMALL) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < limit, f"{peak / 2**20:.0f} MiB"
+
+
+def _until_error(reader: Reader) -> tuple[list[bytes], CorruptError | None]:
+    read: list[bytes] = []
+    try:
+        read.extend(reader)
+    except CorruptError as error:
+        return read, error
+    return read, None
+
+
+def _ends(whole: bytes, folder: Path) -> list[int]:
+    with IndexedReader(_file(folder, whole)) as indexed:
+        return [place.end for place in indexed.chunks]
+
+
+def _chunk(payload: bytes, compressor: Compressor, count: int = 1) -> bytes:
+    return Header(MAGIC, zlib.crc32(payload), compressor, len(payload), count).pack() + payload
+
+
+def _file(folder: Path, content: bytes) -> Path:
+    file = folder / "file"
+    file.write_bytes(content)
+    return file
