@@ -31,8 +31,8 @@ class Activity:
         self._task = task
         self._log = log
         self._clock = clock
-        self._own = processes.own_identity().pid
-        self._seen = self._look()
+        # Nothing is known of it yet: a task that ends at once is not to pay for a look at all processes.
+        self._seen = _Seen(time.monotonic(), 0, 0.0)
         self._active_at = clock()
         self._active_moment = self._seen.at
         self.quiet_since: float | None = None
@@ -53,7 +53,8 @@ class Activity:
         return self.quiet_since != was
 
     def _look(self) -> _Seen:
-        return _Seen(time.monotonic(), os.fstat(self._log).st_size, processes.ticks_below(self._own) / _TICKS)
+        own = processes.own_identity().pid
+        return _Seen(time.monotonic(), os.fstat(self._log).st_size, processes.ticks_below(own) / _TICKS)
 
     def _did_something(self, before: _Seen, now: _Seen) -> bool:
         if now.log_bytes != before.log_bytes:
