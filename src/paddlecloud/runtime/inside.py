@@ -61,7 +61,8 @@ class Inside(NamedTuple):
         if self.isolation.root:
             own = [self.folder.own, os.path.dirname(self.task.output)]
             root.enter(self.folder.mount, own, root.files(self.task), shown)
-        self._lock_groups()
+        if not (self.isolation.root and os.geteuid() == 0):  # in which they are read-only already
+            self._lock_groups()
 
     def _limit(self) -> None:
         cgroups.limit_process(self.leaf, self.limits)

@@ -13,8 +13,8 @@ Every method raises the class of `paddlecloud.model.errors` that the server rais
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -153,7 +153,7 @@ class Client:
                 folder = bundle.scan(folder, limit_bytes=self.check(spec).upload_limit_bytes)
             spec = replace(spec, folder=folder.name, tree=transfer.upload(self.http, folder, progress))
         # The key makes a repeated submit the same job, whatever became of the first answer.
-        key = idempotency_key or secrets.token_hex(16)
+        key = idempotency_key or os.urandom(16).hex()
         try:
             return self._submit(spec, key)
         except InvalidError as error:

@@ -7,8 +7,7 @@ tried again. A password is sent once, for a token, which is kept and made anew w
 from __future__ import annotations
 
 import hashlib
-import random
-import secrets
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -188,7 +187,7 @@ class Http:
                 query=query,
                 body_hash=hashlib.sha256(body).hexdigest(),
                 date=self._clock(),
-                nonce=secrets.token_hex(16),
+                nonce=os.urandom(16).hex(),
             )
         if profile.password and target != "/v1/login":
             with self._logging_in:
@@ -254,7 +253,7 @@ class _Patience:
     def pause(self) -> bool:
         """Wait a little and say True, or False where there is no time left."""
         # A random share keeps many clients from coming back at the same moment.
-        length = self._next * random.uniform(0.5, 1.0)
+        length = self._next * (0.5 + os.urandom(1)[0] / 512)
         self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
         return self.wait(length)
 
