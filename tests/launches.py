@@ -34,6 +34,7 @@ def make_launch(
     pfs: Path | None = None,
     keep: bool = False,
     quiet_seconds: float = 0.0,
+    requirements: str = "",
 ) -> Launch:
     """One trainer for each of `commands`, one pserver for each of `pservers`; `ports` are given out in that order."""
     named = [("trainer", index, command) for index, command in enumerate(commands)]
@@ -69,6 +70,7 @@ def make_launch(
         cwd=cwd,
         keep=keep,
         quiet_seconds=quiet_seconds,
+        requirements=requirements,
         pfs=pfs,
     )
 

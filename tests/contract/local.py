@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from paddlecloud.backends import local
 from paddlecloud.backends.base import Launch
 from paddlecloud.backends.local import LocalBackend
 from paddlecloud.backends.orders import Here, render
@@ -29,6 +31,7 @@ class Room:
     isolated: bool = True
     grace_seconds: float = 10.0
     gate_seconds: float = 20.0
+    uv: str | None = field(default_factory=local.find_uv)
     python: str | None = None
     hidden: tuple[Path, ...] = ()
     allow_unisolated: bool = True
@@ -58,6 +61,8 @@ class Room:
             wake=self.woken.set,
             grace_seconds=self.grace_seconds,
             gate_seconds=self.gate_seconds,
+            environments=self.folder / "environments",
+            uv=self.uv,
             python=self.python,
             hidden=self.hidden,
             namespaces=self.isolated,
@@ -97,6 +102,9 @@ class Room:
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,
             gate_seconds=1,
+            interpreter=sys.executable,
+            environments=None,
+            uv=None,
             pids_limit=100,
             hidden=[],
             wake=self.tasks,

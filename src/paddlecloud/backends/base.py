@@ -58,6 +58,8 @@ class Launch:
     cwd: str | None = None  # a path at or below a target, where the tasks start; None: in a private copy of the tree
     quiet_seconds: float = 0.0  # a task that does nothing for so long is reported as quiet; 0: none is
     keep: bool = False  # what failed tasks had in their working directories goes to the results
+    requirements: str = ""  # the file that names its Python packages; "": what is found in the tree; "none": none
+    python: str = ""  # the version or path of the Python that it asks for
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend
-from paddlecloud.backends.local import LocalBackend
+from paddlecloud.backends.local import LocalBackend, find_uv
 from paddlecloud.backends.machine import machine
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources
@@ -24,6 +24,7 @@ class Setup:
     wake: Callable[[], None]
     grace_seconds: float
     gate_seconds: float
+    environments: Path | None = None
     hidden: tuple[Path, ...] = ()  # what tasks must not reach
     python: str | None = None
     cpus: float | None = None  # None, here and below: what the machine has
@@ -51,6 +52,8 @@ def _local(setup: Setup) -> Backend:
         wake=setup.wake,
         grace_seconds=setup.grace_seconds,
         gate_seconds=setup.gate_seconds,
+        environments=setup.environments,
+        uv=find_uv(),
         hidden=setup.hidden,
         python=setup.python,
         allow_unisolated=setup.allow_unisolated,

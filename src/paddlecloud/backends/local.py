@@ -50,6 +50,8 @@ class LocalBackend:
         grace_seconds: float = 30.0,
         gate_seconds: float = 60.0,
         python: str | None = None,
+        environments: Path | None = None,  # where virtual environments are kept, by user; None: none are made
+        uv: str | None = None,  # the program that builds them; None: pip does
         pids_limit: int = 4096,
         hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
         namespaces: bool = True,  # False, here and below: do without, also where the machine allows them
@@ -69,7 +71,10 @@ class LocalBackend:
         self._gate_seconds = gate_seconds
         self._pids_limit = pids_limit
         self._hidden = Hidden(hidden)
-        self._search_path = _search_path(self._root, interpreter_path(python))
+        self._interpreter = interpreter_path(python)
+        self._environments = environments
+        self._uv = uv
+        self._search_path = _search_path(self._root, self._interpreter)
         self._account = _account()
         self._held: dict[str, Sequence[LocalTask]] = {}
         self._spares = Spares(self._root)
@@ -201,6 +206,9 @@ class LocalBackend:
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
             gate_seconds=self._gate_seconds,
+            interpreter=self._interpreter,
+            environments=self._environments,
+            uv=self._uv,
             pids_limit=self._pids_limit,
             hidden=self._hidden.now(),
             wake=self._root,
@@ -295,6 +303,12 @@ def interpreter_path(asked: str | None) -> str:
     if found is None:
         raise ConfigError(f"python = {asked!r} is no program on this machine; give the path of an interpreter")
     return os.path.abspath(found)
+
+
+def find_uv() -> str | None:
+    """The program that builds environments quickly, if the server has it beside its own or on its way."""
+    beside = Path(sys.executable).with_name("uv")
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
 
 
 def _account() -> str:

@@ -36,6 +36,9 @@ class Here:
     search_path: Sequence[str]
     grace_seconds: float
     gate_seconds: float
+    interpreter: str
+    environments: Path | None
+    uv: str | None
     pids_limit: int
     hidden: Sequence[Path]
     wake: Path
@@ -109,6 +112,11 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         cwd=_cwd(launch, here),
         pfs=_pfs(launch, here),
         keep=launch.keep,
+        environments=None if here.environments is None else str(here.environments / launch.user),
+        requirements=launch.requirements,
+        python=launch.python,
+        interpreter=here.interpreter,
+        uv=here.uv,
         slurm=launch.slurm,
         quiet_seconds=launch.quiet_seconds,
         note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",

@@ -65,6 +65,9 @@ class JobFile:
     retry: int | FileRetry | None = None
     hang: str | int | FileHang | None = None
     keep_on_failure: bool | None = None
+    requirements: str | None = None
+    python: str | float | None = None
+    setup: str | tuple[str, ...] | None = None
     slurm_env: bool | None = None
 
 
@@ -108,6 +111,9 @@ def asked(file: JobFile) -> dict[str, Any]:
         "retry": _retry(file.retry),
         "hang": _hang(file.hang),
         "keep_on_failure": file.keep_on_failure,
+        "requirements": file.requirements,
+        "python": None if file.python is None else str(file.python),
+        "setup": (file.setup,) if isinstance(file.setup, str) else file.setup,
         "slurm_env": file.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -127,6 +133,9 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         retry=as_retry(wanted.get("retry", 0)),
         hang=as_hang(wanted.get("hang")),
         keep_on_failure=wanted.get("keep_on_failure", False),
+        requirements=wanted.get("requirements", ""),
+        python=wanted.get("python", ""),
+        setup=tuple(wanted.get("setup", ())),
         slurm_env=wanted.get("slurm_env", False),
     )
 

@@ -106,6 +106,7 @@ def user_columns() -> list[Column[UserShare]]:
         Column("UPLOADS", lambda share: format_size(share.uploads.size_bytes), drop=1),
         Column("RESULTS", lambda share: format_size(share.results.size_bytes), drop=1),
         Column("LOGS", lambda share: format_size(share.logs.size_bytes), drop=2),
+        Column("ENVIRONMENTS", lambda share: format_size(share.environments.size_bytes), drop=2),
         Column("PFS", lambda share: format_size(share.pfs.size_bytes), drop=1),
         Column("FILES", lambda share: str(share.total.files), wide=True),
     ]

@@ -117,6 +117,10 @@ def _add_job_options(parser: Parser) -> None:
     parser.add_argument(
         "--keep-on-failure", action="store_true", default=None, help="keep working directories if it fails"
     )
+    parser.add_argument(
+        "--requirements", metavar="FILE", help="its packages (requirements.txt or pyproject.toml, if there); or none"
+    )
+    parser.add_argument("--python", metavar="VERSION", help="the Python that they are installed for")
     parser.add_argument("--slurm-env", action="store_true", default=None, help="set the variables of a Slurm step too")
 
 
@@ -213,6 +217,8 @@ def _flags(args: Namespace) -> dict[str, Any]:
         "retry": None if args.retry is None else Retry(user_error=args.retry),
         "hang": _hang(args),
         "keep_on_failure": args.keep_on_failure,
+        "requirements": args.requirements,
+        "python": args.python,
         "slurm_env": args.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}

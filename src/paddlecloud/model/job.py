@@ -112,6 +112,9 @@ class JobSpec:
     retry: Retry = Retry()
     hang: Hang = Hang()
     keep_on_failure: bool = False  # what its tasks had in their working directories stays with the results
+    requirements: str = ""  # the file of the folder that names its packages; "": what is there; "none": none
+    python: str = ""  # the version or path of the Python that it asks for
+    setup: tuple[str, ...] = ()  # what each task runs before its command
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
 
     @property

@@ -16,6 +16,7 @@ class Kept(StrEnum):
     LOGS = "logs"
     JOBS = "jobs"
     UPLOADS = "uploads"
+    ENVIRONMENTS = "environments"
     AUDIT = "audit"
 
 

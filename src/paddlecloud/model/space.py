@@ -38,11 +38,12 @@ class UserShare:
     uploads: Used = Used()
     results: Used = Used()
     logs: Used = Used()
+    environments: Used = Used()
     pfs: Used = Used()
 
     @property
     def total(self) -> Used:
-        return self.uploads + self.results + self.logs + self.pfs
+        return self.uploads + self.results + self.logs + self.environments + self.pfs
 
     @property
     def size_bytes(self) -> int:

@@ -29,6 +29,9 @@ class Inside(NamedTuple):
     log: int
     words: int  # a pipe to the supervisor for what keeps the command from starting; closed by its start
     again: bool  # it runs in the working directory that it has left
+    command: str
+    packages: str | None  # the folder of the environment that it runs in
+    building: bool  # it makes this environment, and so may write to it
 
     def run(self) -> NoReturn:
         """Become the command."""
@@ -44,7 +47,7 @@ class Inside(NamedTuple):
             _connect(self.log)
             os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
-            os.execve("/bin/sh", ["sh", "-c", self.task.command], self.environment)
+            os.execve("/bin/sh", ["sh", "-c", self.command], self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
             os.write(self.words, describe(error).encode("utf-8", "replace"))
         finally:
@@ -54,12 +57,13 @@ class Inside(NamedTuple):
         namespaces.enter_mounts()
         shown = root.open_shown(self.task) if self.isolation.root else []
         workdir.fill(self.task, self.folder, self.isolation, again=self.again)
-        workdir.guard(self.task, self.folder, self.isolation)
+        workdir.guard(self.task, self.folder, self.isolation, self.packages, building=self.building)
         if self.isolation.pid:
             namespaces.mount_proc(guarded=not self.isolation.user)
         self.leaf.join()  # before the groups are read-only
         if self.isolation.root:
             own = [self.folder.own, os.path.dirname(self.task.output)]
+            own += [self.packages] if self.packages is not None and self.building else []
             root.enter(self.folder.mount, own, root.files(self.task), shown)
         if not (self.isolation.root and os.geteuid() == 0):  # in which they are read-only already
             self._lock_groups()

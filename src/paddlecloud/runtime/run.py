@@ -17,6 +17,7 @@ from typing import Callable, NamedTuple
 from paddlecloud.runtime import (
     below,
     cgroups,
+    environments,
     gate,
     namespaces,
     processes,
@@ -28,9 +29,11 @@ from paddlecloud.runtime import (
 )
 from paddlecloud.runtime.activity import Activity
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
+from paddlecloud.runtime.environments import Environment
 from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.outcome import Outcome, decode, not_started
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
@@ -38,29 +41,10 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LONGEST_PAUSE_SECONDS = 30.0
 _GATE_LOOK_SECONDS = 0.05
+_BUILD_LOOK_SECONDS = 0.2
 _SILENT_WAIT_SECONDS = 3.0
 _OUT_OF_MEMORY = "out of memory"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
-
-
-class Outcome(NamedTuple):
-    exit_code: int | None = None
-    signal: int | None = None
-    reason: str = ""
-    final: bool = True  # another start would change nothing
-
-    @property
-    def succeeded(self) -> bool:
-        return self.exit_code == 0
-
-    @property
-    def words(self) -> str:
-        if self.reason:
-            return self.reason
-        if self.signal is None:
-            return f"exit code {self.exit_code}"
-        known = self.signal in set(signal.Signals)
-        return f"killed by {signal.Signals(self.signal).name if known else f'signal {self.signal}'}"
 
 
 class Order(NamedTuple):
@@ -116,19 +100,19 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
 def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], float]) -> tuple[Outcome, str]:
     """What became of the task, and the end of the log of one that failed."""
     if order.task is None:
-        return _not_started(order.problem), ""
+        return not_started(order.problem), ""
     try:
         log = TaskLog(order.task)
     except OSError as error:
-        return _not_started(f"no log: {describe(error)}"), ""
+        return not_started(f"no log: {describe(error)}"), ""
     try:
         if order.problem:
-            outcome = _not_started(order.problem)
+            outcome = not_started(order.problem)
         else:
             outcome = _Supervision(order, order.task, isolation, leaf, log, clock).run()
     except OSError as error:
         processes.end_all_children()
-        outcome = _not_started(describe(error))
+        outcome = not_started(describe(error))
     if outcome.reason:
         log.note(outcome.reason)
     if order.task.keep and not outcome.succeeded:
@@ -165,6 +149,9 @@ class _Supervision:
         self._leaf = leaf
         self._log = log
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
+        self._command = task.command
+        self._packages: str | None = None
+        self._filled = False  # a run before has filled the working directory
         self._restarts = 0
         self._stopping = False
         self._gave_up = False  # it was killed because its grace time was over
@@ -174,6 +161,9 @@ class _Supervision:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
             below.make_folder(results(self._task), path)
+        problem = self._prepare()
+        if problem is not None:
+            return problem
         if self._stopped_at_the_gate():
             return Outcome(reason="stopped before it started")
         outcome = self._run_once()
@@ -190,6 +180,51 @@ class _Supervision:
         with suppress(OSError):  # on a full disk it is told late, which is better than no restart
             self._folder.write_so_far(so_far)
         wake.knock(self._task.wake)
+
+    def _prepare(self) -> Outcome | None:
+        """Have the environment that the task asks for; what keeps it from that, or None."""
+        try:
+            wanted = environments.wanted(self._task)
+        except (environments.MissingError, OSError) as error:
+            return not_started(describe(error))
+        if wanted is None:
+            return None
+        lock = environments.lock(wanted)  # held, at the end, for as long as this process lives
+        while not (environments.try_lock(lock, shared=True) and wanted.ready):
+            if environments.try_lock(lock, shared=False) and not wanted.ready:
+                problem = self._build(wanted)
+                if problem is not None:
+                    return problem
+                continue
+            if self._folder.stopped or _next_signal(time.monotonic() + _BUILD_LOOK_SECONDS) == signal.SIGTERM:
+                self._stopping = True
+                return Outcome(reason="stopped before it started")
+            os.close(lock)
+            lock = environments.lock(wanted)  # whoever removes an environment removes its lock
+        wanted.use()
+        if not wanted.is_machines:
+            self._packages = wanted.folder
+            path = f"{wanted.bin}:{self._environment['PATH']}"
+            self._environment = {**self._environment, "PATH": path, "VIRTUAL_ENV": f"{wanted.folder}/env"}
+        return None
+
+    def _build(self, wanted: Environment) -> Outcome | None:
+        what = os.path.basename(wanted.file) or f"Python {self._task.python}"
+        self._log.note(f"building its environment from {what}, with {'uv' if wanted.uv else 'pip'}")
+        wanted.clear()
+        began = time.monotonic()
+        self._packages, self._command = wanted.folder, wanted.script()
+        outcome = self._run_once(building=True)
+        self._packages, self._command = None, self._task.command
+        if outcome.succeeded:
+            wanted.complete()
+            self._log.note(f"its environment was built in {time.monotonic() - began:.0f} s")
+            return None
+        if self._stopping:
+            return outcome
+        at = environments.culprit(self._log.tail())
+        reason = f"its environment could not be built from {what}: {at or outcome.words}"
+        return outcome._replace(reason=reason, final=True)
 
     def _stopped_at_the_gate(self) -> bool:
         """Whether it is stopped while it waits for the pservers of its job."""
@@ -222,18 +257,18 @@ class _Supervision:
         self._stopping = True
         return True
 
-    def _run_once(self) -> Outcome:
+    def _run_once(self, *, building: bool = False) -> Outcome:
         try:
             self._leaf.create(self._limits)
-            command, reader = self._start()
+            command, reader = self._start(building)
             status = self._watch(command)
             out_of_memory = self._leaf.ran_out_of_memory()
         finally:
             cgroups.end(self._leaf.folders)
         problem = smallfiles.read_all(reader).decode("utf-8", "replace")
-        return _not_started(problem) if problem else self._outcome(status, out_of_memory)
+        return not_started(problem) if problem else self._outcome(status, out_of_memory)
 
-    def _start(self) -> tuple[int, int]:
+    def _start(self, building: bool) -> tuple[int, int]:
         reader, writer = os.pipe()
         inside = Inside(
             task=self._task,
@@ -244,8 +279,12 @@ class _Supervision:
             limits=self._limits,
             log=self._log.fd,
             words=writer,
-            again=self._restarts > 0,
+            again=self._filled,
+            command=self._command,
+            packages=self._packages,
+            building=building,
         )
+        self._filled = True
         command = os.fork()
         if command == 0:
             # The lock stays held until the command starts: from then on its environment tells whose it is, so that it
@@ -292,7 +331,7 @@ class _Supervision:
         processes.send_below(signal.SIGKILL)
 
     def _outcome(self, status: int, out_of_memory: bool) -> Outcome:
-        outcome = _decode(status)
+        outcome = decode(status)
         if outcome.succeeded:
             return outcome
         reason = self._reason(outcome, out_of_memory)
@@ -328,16 +367,6 @@ def _next_signal(deadline: float | None) -> int | None:
         # A stop comes from outside, whence a PID namespace shows no sender: the task itself cannot ask for it.
         if found.si_signo == signal.SIGCHLD or os.getpid() != 1 or found.si_pid == 0:
             return found.si_signo
-
-
-def _not_started(problem: str) -> Outcome:
-    return Outcome(reason=f"could not start: {problem}")
-
-
-def _decode(status: int) -> Outcome:
-    if os.WIFSIGNALED(status):
-        return Outcome(signal=os.WTERMSIG(status))
-    return Outcome(exit_code=os.WEXITSTATUS(status))
 
 
 def _leave(folder: TaskFolder, ended: Ended) -> None:

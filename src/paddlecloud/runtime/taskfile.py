@@ -68,6 +68,11 @@ class TaskFile(NamedTuple):
     note: str  # what its log begins with, for who wonders; or ""
     keep: bool  # its working directory stays with the results if it fails
     quiet_seconds: float  # after so long without a log line, CPU or GPU it is called quiet; 0: never
+    environments: str | None  # the folder of its user's environments; None: there are none
+    requirements: str  # the file of its folder that names its packages; "": what is found there; "none": none
+    python: str  # the version or path that it asks for; "": the configured one
+    interpreter: str  # the configured one
+    uv: str | None
     slurm: bool  # it asked for the variables of a Slurm step
     format: int = FORMAT
 

@@ -29,12 +29,26 @@ def fill(task: TaskFile, folder: TaskFolder, isolation: Isolation, *, again: boo
         _Copy().tree(task.tree, folder.work)
 
 
-def guard(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> None:
-    """Put the tree at LOCAL_MOUNT_PATH, and hide what is not the task's; called in its mount namespace."""
+def guard(
+    task: TaskFile, folder: TaskFolder, isolation: Isolation, packages: str | None = None, *, building: bool = False
+) -> None:
+    """Put the tree at LOCAL_MOUNT_PATH, and hide what is not the task's; called in its mount namespace. `packages` is
+    the folder of its environment, which only who builds it may change."""
     if task.mount != task.tree:
         namespaces.mount_read_only(task.tree or task.mount, task.mount)
     shown = {} if isolation.root else task.mounts  # else they are seen where they are
-    _hide(task, [folder.own, os.path.dirname(task.output), *task.search_path, *shown.values()])
+    _hide(
+        task,
+        [
+            folder.own,
+            os.path.dirname(task.output),
+            *task.search_path,
+            *shown.values(),
+            *([packages] if packages else []),
+        ],
+    )
+    if packages and not building:
+        namespaces.mount_read_only(packages, packages)
     for target, source in shown.items():
         if target not in task.writable:
             namespaces.mount_read_only(source, source)

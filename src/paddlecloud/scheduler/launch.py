@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from paddlecloud.backends.base import Launch, Mount, TaskLaunch
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement
+
+_CHECKED = (
+    "paddlecloud_setup=$?; "
+    '[ $paddlecloud_setup -eq 0 ] || {{ echo "paddlecloud: setup failed:" {step}; exit $paddlecloud_setup; }}'
+)
 
 
 def launch(
@@ -32,7 +38,7 @@ def launch(
                 name=task.name,
                 role=task.role,
                 index=task.index,
-                command=roles[task.role].command,
+                command=with_setup(roles[task.role].command, job.spec.setup),
                 restarts=roles[task.role].restarts,
             )
             for task in placement.tasks
@@ -46,12 +52,20 @@ def launch(
         image=job.spec.image,
         registry=job.spec.registry,
         keep=job.spec.keep_on_failure and cwd is None,
+        requirements=job.spec.requirements,
+        python=job.spec.python,
         slurm=job.spec.slurm_env,
         quiet_seconds=job.spec.hang.after_seconds or 0,
         mounts=tuple(mounts),
         cwd=cwd,
         pfs=pfs,
     )
+
+
+def with_setup(command: str, setup: Sequence[str]) -> str:
+    """A command that comes after others, which must all succeed."""
+    steps = [f"{step}\n{_CHECKED.format(step=shlex.quote(step))}" for step in setup]
+    return "\n".join([*steps, command])
 
 
 def distribution(spec: JobSpec) -> str | None:

@@ -135,6 +135,10 @@ class Client:
         hang            after how long without log, CPU and GPU use it seems to hang: "10m", seconds, 0 for never, or
                         a Hang that also ends it then
         keep_on_failure what its tasks had in their working directories stays with the results if it fails
+        requirements    the file of the folder that names its Python packages; left out, requirements.txt or
+                        pyproject.toml if one is there; "none" for none
+        python          "3.12", or a path: the Python that they are installed for
+        setup           commands that each task runs first
         slurm_env       trainers also get the variables of a Slurm step
 
         Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the

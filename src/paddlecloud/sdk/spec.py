@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
 from paddlecloud.model.errors import InvalidError
@@ -38,6 +38,9 @@ class Asked(TypedDict, total=False):
     retry: int | Retry
     hang: str | int | Hang
     keep_on_failure: bool
+    requirements: str
+    python: str
+    setup: Sequence[str]
     slurm_env: bool
 
 
@@ -70,6 +73,9 @@ def job_spec(asked: Asked) -> JobSpec:
         retry=as_retry(asked.get("retry", 0)),
         hang=as_hang(asked.get("hang")),
         keep_on_failure=asked.get("keep_on_failure", False),
+        requirements=asked.get("requirements", ""),
+        python=asked.get("python", ""),
+        setup=tuple(asked.get("setup", ())),
         slurm_env=asked.get("slurm_env", False),
     )
 

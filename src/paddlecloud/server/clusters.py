@@ -35,6 +35,7 @@ def load_backends(
                 wake=wake,
                 grace_seconds=settings.jobs.grace.total_seconds(),
                 gate_seconds=settings.jobs.pserver_wait.total_seconds(),
+                environments=folder.environments,
                 hidden=kept_from_tasks(settings),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,

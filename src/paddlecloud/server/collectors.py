@@ -11,7 +11,10 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
+from paddlecloud.files import environments
 from paddlecloud.files.collect import JobFiles
+from paddlecloud.files.counting import Counter
+from paddlecloud.files.environments import Environments
 from paddlecloud.files.trees import Tree, Trees
 from paddlecloud.model import retention
 from paddlecloud.model.kept import LEFT_BY_JOBS, Kept
@@ -145,6 +148,34 @@ class Uploads:
         """What each has that none before it has: of trees that stay longest first, what the end of each sets free."""
         counter = self._trees.counter(user, self._pace)
         return {tree: counter.count(tree) for tree in trees}
+
+
+class JobEnvironments:
+    """Virtual environments of jobs, by when they were last used; whether one is in use, its own lock tells."""
+
+    def __init__(self, environments: Environments, pace: Pace) -> None:
+        self._environments = environments
+        self._pace = pace
+
+    def going(self, rule: Rule, now: datetime) -> Iterator[Going]:
+        items = sorted(map(self._item, self._environments.all()), key=lambda item: item.since)
+        return retention.going(items, rule, now, total_bytes=sum(item.size_bytes for item in items))
+
+    def remove(self, going: Sequence[Going], _now: datetime) -> Sequence[Going]:
+        return [one for one in going if self._remove(one.item)]
+
+    def finish(self) -> None:
+        """What is half removed is not whole, and is built anew or goes again."""
+
+    def _item(self, kept: environments.Kept) -> Item:
+        used = Counter(str(self._environments.root / kept.user), self._pace).count(kept.name)
+        return Item(name=kept.name, user=kept.user, since=kept.used_at, size_bytes=used.size_bytes, files=used.files)
+
+    def _remove(self, item: Item) -> bool:
+        return _done(
+            partial(self._environments.remove, item.user, item.name, self._pace),
+            f"the environment {item.name} of {item.user}",
+        )
 
 
 class AuditRecord:

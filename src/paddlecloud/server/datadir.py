@@ -58,6 +58,11 @@ class DataFolder:
         return self.root / "pfs" / ".drafts"
 
     @property
+    def environments(self) -> Path:
+        """Virtual environments of jobs, by user."""
+        return self.root / "environments"
+
+    @property
     def buckets(self) -> Path:
         """Files that live jobs have from buckets of their users' own, by job."""
         return self.root / "buckets"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paddlecloud.files.collect import JobFiles
+from paddlecloud.files.environments import Environments
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model.kept import Kept
@@ -89,6 +90,7 @@ def housekeeping(
             Kept.RESULTS: collectors.LeftByJobs(Kept.RESULTS, remains, files),
             Kept.LOGS: collectors.LeftByJobs(Kept.LOGS, remains, files),
             Kept.UPLOADS: collectors.Uploads(uploads.trees, records, pace),
+            Kept.ENVIRONMENTS: collectors.JobEnvironments(Environments(folder.environments), pace),
             Kept.AUDIT: collectors.AuditRecord(Audit(database), pace),
         },
         remains=remains,

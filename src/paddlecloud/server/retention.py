@@ -38,6 +38,9 @@ def rules(settings: RetentionSettings, *, recent: timedelta = RECENT) -> dict[Ke
         Kept.RESULTS: Rule(kind=Kept.RESULTS, age=settings.results, size_bytes=settings.results_size),
         Kept.LOGS: Rule(kind=Kept.LOGS, age=settings.logs),
         Kept.UPLOADS: Rule(kind=Kept.UPLOADS, age=settings.uploads, size_bytes=settings.uploads_size),
+        Kept.ENVIRONMENTS: Rule(
+            kind=Kept.ENVIRONMENTS, age=settings.environments, size_bytes=settings.environments_size
+        ),
         Kept.AUDIT: Rule(kind=Kept.AUDIT, age=settings.audit),
     }
 

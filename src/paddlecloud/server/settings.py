@@ -183,6 +183,12 @@ class RetentionSettings:
     uploads_size: int | None = setting(
         None, kinds.size, "Most that uploads without a live job may take: those unused longest go first."
     )
+    environments: timedelta | None = setting(
+        timedelta(days=30), kinds.duration(1), "How long a virtual environment of jobs is kept that no job uses."
+    )
+    environments_size: int | None = setting(
+        50 * 2**30, kinds.size, "Most that virtual environments may take: those unused longest go first."
+    )
     audit: timedelta | None = setting(None, kinds.duration(1), "How long the audit record is kept; left out: for ever.")
     every: timedelta = setting(timedelta(hours=1), kinds.duration(1), "How often it is looked what may go.")
 

@@ -38,6 +38,7 @@ class Part(StrEnum):
     UPLOADS = "uploads"
     RESULTS = "results"
     LOGS = "logs"
+    ENVIRONMENTS = "environments"  # virtual environments of jobs
     PFS = "pfs"  # homes and public files of the datacenters in the data folder
     TASKS = "tasks"
     BACKUPS = "backups"
@@ -45,9 +46,15 @@ class Part(StrEnum):
     UNKNOWN = "unknown"  # results of jobs that no record knows, such as after an older backup was restored
 
 
-_OF_USERS = (Part.UPLOADS, Part.RESULTS, Part.LOGS, Part.PFS)
-_TOLD_IF_THERE = (Part.PFS, Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
-_BY_RULE = {Part.UPLOADS: Kept.UPLOADS, Part.RESULTS: Kept.RESULTS, Part.LOGS: Kept.LOGS, Part.RECORDS: Kept.JOBS}
+_OF_USERS = (Part.UPLOADS, Part.RESULTS, Part.LOGS, Part.ENVIRONMENTS, Part.PFS)
+_TOLD_IF_THERE = (Part.ENVIRONMENTS, Part.PFS, Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
+_BY_RULE = {
+    Part.UPLOADS: Kept.UPLOADS,
+    Part.RESULTS: Kept.RESULTS,
+    Part.LOGS: Kept.LOGS,
+    Part.ENVIRONMENTS: Kept.ENVIRONMENTS,
+    Part.RECORDS: Kept.JOBS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,7 @@ class SpaceService:
         with self._pace.within(seconds):
             self._count_jobs(figures)
             self._count_uploads(figures)
+            self._count_environments(figures)
             self._count_pfs(figures)
             self._count_rest(figures)
         self._figures = figures
@@ -156,6 +164,10 @@ class SpaceService:
                 for kind, used in self._files.count(job.user, name).items():
                     figures.add(Part(kind.value), used, job.started_at, user=job.user)
 
+    def _count_environments(self, figures: _Figures) -> None:
+        for user in _names(self._folder.environments):
+            figures.add(Part.ENVIRONMENTS, Counter(str(self._folder.environments), self._pace).count(user), user=user)
+
     def _count_uploads(self, figures: _Figures) -> None:
         for user in self._trees.users():
             used = Counter(str(self._folder.files), self._pace).count(user)
@@ -184,7 +196,15 @@ class SpaceService:
         folder = self._folder
         for name in _names(folder.tasks):
             figures.add(Part.TASKS, Counter(str(folder.tasks), self._pace).count(name))
-        elsewhere = (folder.files, folder.results, folder.marks, folder.tasks, folder.pfs, folder.buckets)
+        elsewhere = (
+            folder.files,
+            folder.results,
+            folder.marks,
+            folder.tasks,
+            folder.pfs,
+            folder.buckets,
+            folder.environments,
+        )
         counted = {path.name for path in elsewhere}
         for name in _names(folder.root) - counted:
             is_record = name.startswith(folder.database.name)

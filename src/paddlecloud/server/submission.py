@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
-from paddlecloud.model.paths import NAME_BYTES, PATH_BYTES
+from paddlecloud.model.paths import NAME_BYTES, PATH_BYTES, check_relative
 from paddlecloud.model.units import describe_counts
+from paddlecloud.runtime.environments import NONE
 from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.ledger import Standing
@@ -31,6 +32,7 @@ WALL_TIME_SECONDS = 10 * 365 * 86400
 RESTARTS = 100
 LEAST_HANG_SECONDS = 5
 
+_PYTHON = re.compile(r"|\d+(\.\d+){0,2}|(/[\w.+@-]+)+", re.ASCII)
 _ROLE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -61,6 +63,7 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_private_resources(spec)
     _check_texts_of_images(spec)
     _check_care(spec)
+    _check_packages(spec)
 
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
@@ -170,6 +173,22 @@ def _check_choices(spec: JobSpec) -> None:
             f"wall_time_seconds {spec.wall_time_seconds} (wall_time) must be above 0, and ten years at most",
             field="wall_time_seconds",
         )
+
+
+def _check_packages(spec: JobSpec) -> None:
+    if spec.requirements and spec.requirements != NONE:
+        check_relative(spec.requirements, "requirements")
+        if not spec.requirements.endswith((".txt", ".toml", ".in")):
+            raise InvalidError(
+                f"requirements {spec.requirements!r} must be a requirements.txt or a pyproject.toml",
+                field="requirements",
+            )
+    if not _PYTHON.fullmatch(spec.python):
+        raise InvalidError(
+            f"python {spec.python[:40]!r} must be a version such as 3.12, or the path of an interpreter", field="python"
+        )
+    for number, step in enumerate(spec.setup):
+        _check_text(step, f"setup[{number}]", COMMAND_BYTES)
 
 
 def _check_care(spec: JobSpec) -> None:

@@ -1,0 +1,204 @@
+"""A job's own Python packages: one virtual environment for each content, built once and shared by its user's jobs.
+
+It is built where it stays, since a virtual environment cannot be moved, and is whole once its mark is there. Its lock
+is held by who builds it, and shared by all who run in it, so that nobody removes it under them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+from typing import NamedTuple
+
+from paddlecloud.runtime import removal, smallfiles
+from paddlecloud.runtime.folder import write_durably
+from paddlecloud.runtime.taskfile import TaskFile
+
+NONE = "none"
+FOUND = ("requirements.txt", "pyproject.toml")  # in a job's folder, without being named
+_FORMAT = 1
+READY = ".ready"
+LOCK = ".lock"
+_OWN, _MACHINES = b"own", b"machine's"  # what the mark says: run in it, or in the machine's own, which has it all
+
+# What names the package that a build failed at, in the words of pip and of uv.
+_CULPRITS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"No matching distribution found for (\S+)",
+        r"Failed building wheel for (\S+)",
+        r"Failed to build (?:installable wheels for some pyproject.toml based projects \()?`?([\w.\-\[\]=<>!~]+)",
+        r"Because (\S+) was not found",
+        r"there (?:is|are) no versions? of (\S+)",
+        r"Invalid requirement: '?([^':]+)",
+        r"Could not (?:open|find).*?(\S+\.(?:txt|toml|whl))",
+    )
+)
+
+
+_DEPENDENCIES = re.compile(rb"^\s*dependencies\s*=", re.MULTILINE)
+
+
+class MissingError(Exception):
+    """What names the packages is not in the job's folder."""
+
+
+class Environment(NamedTuple):
+    folder: str
+    file: str  # names the packages; "" for a Python alone
+    python: str  # path of the interpreter, or a version that uv finds
+    machines: bool  # the machine's own Python will do if it has all of them
+    uv: str | None
+
+    @classmethod
+    def at(cls, folder: str) -> Environment:
+        """One that is there, or was begun."""
+        return cls(folder, "", "", False, None)
+
+    @property
+    def bin(self) -> str:
+        return f"{self.folder}/env/bin"
+
+    @property
+    def mark(self) -> str:
+        """Beside the folder, in which who builds it may write anything."""
+        return f"{self.folder}{READY}"
+
+    @property
+    def lock_file(self) -> str:
+        return f"{self.folder}{LOCK}"
+
+    @property
+    def ready(self) -> bool:
+        return os.path.exists(self.mark)
+
+    @property
+    def is_machines(self) -> bool:
+        """Whether it turned out that the machine's own Python has all that is asked for."""
+        return smallfiles.read(self.mark) == _MACHINES
+
+    def clear(self) -> None:
+        """An empty folder to build it in, whatever a build that was broken off has left."""
+        removal.remove(os.path.dirname(self.folder), os.path.basename(self.folder))
+        os.mkdir(self.folder, 0o755)
+
+    def complete(self) -> None:
+        os.sync()  # before the mark: after a power cut it must not stand in a half of what it marks
+        satisfied = not os.path.isdir(f"{self.folder}/env")
+        write_durably(self.mark, _MACHINES if satisfied else _OWN)
+
+    def use(self) -> None:
+        """It is used now, and so kept before others that are not."""
+        os.utime(self.mark)
+
+    def script(self) -> str:
+        """What builds it, for a shell of the task's."""
+        quoted = {name: shlex.quote(value) for name, value in self._asdict().items() if isinstance(value, str)}
+        env = shlex.quote(f"{self.folder}/env")
+        steps = [_SATISFIED.format(**quoted)] if self.machines else []
+        if self.uv is not None:
+            steps.append("export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1")  # as pip: a lab's own authority is the system's
+            steps.append(f"{quoted['uv']} venv --no-project --quiet --python {quoted['python']} {env}")
+            install = f"{quoted['uv']} pip install --python {env}/bin/python -r {quoted['file']}"
+        else:
+            steps.append(f"{quoted['python']} -m venv {env}")
+            install = _PIP.format(env=env, **quoted)
+        return "\n".join(["set -e", *steps, *([install] if self.file else [])])
+
+
+# The machine's Python has them all if pip, asked to look nowhere else, would install nothing.
+_SATISFIED = """if {python} -m pip install --dry-run --quiet --no-index --disable-pip-version-check --report - \
+-r {file} 2>/dev/null | {python} -c 'import json, sys; sys.exit(bool(json.load(sys.stdin)["install"]))' \
+2>/dev/null; then
+    exit 0
+fi"""
+_PIP = """case {file} in *.toml)
+    {env}/bin/python -c 'import sys
+from pip._vendor import tomli
+print("\\n".join(tomli.load(open(sys.argv[1], "rb")).get("project", {{}}).get("dependencies", [])))' {file} \
+> "$TMPDIR/requirements.txt"
+    set -- "$TMPDIR/requirements.txt" ;;
+*) set -- {file} ;; esac
+{env}/bin/python -m pip install --disable-pip-version-check --progress-bar off -r "$1\""""
+
+
+def wanted(task: TaskFile) -> Environment | None:
+    """The environment that a task asks for, in words or by what is in its folder; None: the machine's own Python."""
+    if task.environments is None:
+        return None
+    name = _named(task)
+    if not name and not task.python:
+        return None
+    content = smallfiles.read(f"{task.tree}/{name}").decode("utf-8", "replace") if name else ""
+    file = f"{task.mount}/{name}" if name else ""  # where the task sees it
+    python = _interpreter(task)
+    about = [_FORMAT, os.path.splitext(name)[1], content, python, _stamp(python), task.uv is not None]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
+    machines = name.endswith(".txt") and not task.python
+    return Environment(f"{task.environments}/{key}", file, python, machines, task.uv)
+
+
+def lock(environment: Environment) -> int:
+    """A descriptor to lock it by."""
+    os.makedirs(os.path.dirname(environment.folder), mode=0o755, exist_ok=True)
+    return os.open(environment.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def try_lock(fd: int, *, shared: bool) -> bool:
+    """Whether the lock is ours now. One whose file was removed meanwhile is nobody's, and never to be had."""
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(fd).st_nlink > 0
+
+
+def culprit(log: str) -> str:
+    """The package at which a build failed, by what its tools said last; "" where they did not say."""
+    found = [(match.start(), match[1]) for pattern in _CULPRITS for match in pattern.finditer(log)]
+    return max(found, default=(0, ""))[1].rstrip(".,:;'`\")")
+
+
+def _named(task: TaskFile) -> str:
+    if task.requirements == NONE or (not task.requirements and task.tree is None):
+        return ""
+    if not task.requirements:
+        return next((name for name in FOUND if _names_packages(f"{task.tree}/{name}", str(task.tree))), "")
+    if task.tree is None or not _is_inside(f"{task.tree}/{task.requirements}", task.tree):
+        raise MissingError(f"{task.requirements}, which is to name its packages, is not in the job's folder")
+    return task.requirements
+
+
+def _names_packages(path: str, tree: str) -> bool:
+    """Whether it is there and, being a pyproject.toml, says what the project needs: many only set up tools."""
+    if not _is_inside(path, tree):
+        return False
+    return not path.endswith(".toml") or bool(_DEPENDENCIES.search(smallfiles.read(path)))
+
+
+def _is_inside(path: str, tree: str) -> bool:
+    """A file of the job's folder; a link that leads out of it is none."""
+    return os.path.isfile(path) and os.path.realpath(path).startswith(os.path.realpath(tree) + "/")
+
+
+def _interpreter(task: TaskFile) -> str:
+    if not task.python:
+        return task.interpreter
+    if "/" in task.python or task.uv is not None:
+        return task.python
+    return f"python{task.python}" if task.python[0].isdigit() else task.python
+
+
+def _stamp(python: str) -> list[int]:
+    """Changes when the interpreter does, or the packages that it has."""
+    library = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(python))), "lib")
+    try:
+        versions = [f"{library}/{name}" for name in sorted(os.listdir(library)) if name.startswith("python")]
+    except OSError:
+        versions = []
+    packages = [f"{version}/{kind}-packages" for version in versions for kind in ("site", "dist")]
+    return [os.stat(path).st_mtime_ns for path in (python, *packages) if os.path.exists(path)]
