@@ -12,7 +12,7 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-vers
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test engines check lint format docs bench fuzz soak lock wheel clean
+.PHONY: help demo test engines check lint format docs bench fuzz large soak lock wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: $(VENV)/.dev ## measure, and write the tables into docs/benchmarks.md
 
 fuzz: $(VENV)/.dev ## ten thousand made-up calls with each kind of credential, and as many bent uploads and logs
 	FUZZ_CALLS=10000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/hostile
+
+large: $(VENV)/.dev engines ## the contract of stores at full size: 100,000 files and 10 GiB, in a bucket too
+	LARGE_STORES=1 $(BIN)/python -m pytest -q tests/contract/test_files_stores.py -k "many_files or large_file"
 
 soak: $(VENV)/.dev ## an hour of jobs of every kind of end: memory and open files must stay flat
 	$(BIN)/python bench/soak.py --write
