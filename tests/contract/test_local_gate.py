@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def with_pserver(room: Room, pserver: str, trainer: str = "echo trained") -> Launch:
-    return room.launch(trainer, pservers=[pserver], ports=free_ports(2), address="127.0.0.77", distribute="PSERVER")
+    # Its own: at PADDLE_INIT_PORT, a test beside this one would be found.
+    address = f"127.77.{secrets.randbelow(250)}.{secrets.randbelow(250) + 1}"
+    return room.launch(trainer, pservers=[pserver], ports=free_ports(2), address=address, distribute="PSERVER")
 
 
 @pytest.mark.parametrize(("host", "port"), [(OWN, "PADDLE_PORT"), ("''", "PADDLE_PORT"), (OWN, "PADDLE_INIT_PORT")])
@@ -78,7 +81,8 @@ def test_a_trainer_that_has_waited_long_enough_says_so_and_starts(tmp_path: Path
         launch = with_pserver(room, "sleep 1000")
         room.backend.start(launch)
         wait_until(lambda: "trained" in log(launch), "the trainer has run")
-        endpoint = f"127.0.0.77:{launch.placement.tasks[1].ports[0]}"
+        place = launch.placement.tasks[1]
+        endpoint = f"{place.address}:{place.ports[0]}"
         assert log(launch) == (
             f"paddlecloud: pserver-0 at {endpoint} does not listen after 0.3 s; this trainer starts all the same\n"
             "trained\n"

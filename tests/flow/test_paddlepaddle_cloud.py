@@ -22,7 +22,9 @@ NUMBERS = itertools.count()
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One for all stories: each has users of its own."""
     lab = Lab(tmp_path_factory.mktemp("cloud"))
-    lab.configure("[clusters.local]\ncpus = 16\nmemory = '32Gi'\npolicy = 'open'\n[jobs]\ngrace = '1s'\n")
+    lab.configure(
+        "[clusters.local]\ncpus = 16\nmemory = '32Gi'\npolicy = 'open'\n[jobs]\ngrace = '1s'\npserver_wait = '0s'\n"
+    )
     lab.type("up")
     yield lab
     lab.close()

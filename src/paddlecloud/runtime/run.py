@@ -230,7 +230,7 @@ class _Supervision:
         """Whether it is stopped while it waits for the pservers of its job."""
         began = time.monotonic()
         said = False
-        while awaited := gate.awaited(self._task, self._folder):
+        while self._task.gate_seconds and (awaited := gate.awaited(self._task, self._folder)):
             waited, limit = time.monotonic() - began, self._task.gate_seconds
             if waited > limit:
                 late = f"does not listen after {limit:g} s"

@@ -79,7 +79,9 @@ class JobSettings:
         timedelta(seconds=10), kinds.duration(0), "Time between SIGTERM and SIGKILL at a job's end."
     )
     pserver_wait: timedelta = setting(
-        timedelta(minutes=1), kinds.duration(0), "How long trainers wait, at most, for the pservers to listen."
+        timedelta(minutes=1),
+        kinds.duration(0),
+        "How long trainers wait, at most, for the pservers to listen; 0s: not at all.",
     )
     attempts: int = setting(
         3, kinds.whole(1, 100), "How often a job is started that loses its node, or asks for it by exit code 101."

@@ -75,8 +75,8 @@ def test_other_formats_are_followed_by_nothing_even_on_a_terminal(command: Comma
     assert len(seen.split()) == 1
 
 
-def test_pservers_that_come_unasked_are_counted(command: Command) -> None:
-    seen = on_a_terminal(command, "submit", "--no-files", "--nodes", "5", "--", "go on")
+def test_pservers_are_counted_with_the_trainers(command: Command) -> None:
+    seen = on_a_terminal(command, "submit", "--no-files", "--nodes", "5", "--distribute", "PSERVER", "--", "go on")
     assert ": 5 pservers and 5 trainers" in seen
 
 
