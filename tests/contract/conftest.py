@@ -1,4 +1,4 @@
-"""Fresh records on every kind of database, and a fresh store of files of every kind, for each test."""
+"""Fresh records on every kind of database, a fresh store of files of every kind, and a local backend, for each test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
+from tests.contract.local import Room
 from tests.migrated import migrated
 from tests.postgres import Postgres
 from tests.s3 import S3Server
@@ -67,3 +68,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         return LocalStore(tmp_path / "store")
     server: S3Server = request.getfixturevalue("s3_server")
     return server.store()
+
+
+@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
+def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
+    """A local backend whose tasks are kept apart by namespaces, and one that has to do without."""
+    with Room(tmp_path, isolated=request.param) as room:
+        yield room

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ from tests.waiting import wait_until
 
 FOREVER = "sleep 1000"
 DEAF = 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
-
-
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
 
 
 def test_a_task_that_left_its_group_and_session_ends_with_its_job(room: Room) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from tests.waiting import wait_until
 from tests.wheels import wheel
 
 USE = "python -c 'import greeting; print(greeting.WORDS)'"
-
-
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
 
 
 @pytest.fixture

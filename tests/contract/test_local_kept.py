@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,6 @@ from paddlecloud.model.task import TaskState
 from tests.contract.local import Room, log
 
 CHANGE = "echo new > made; mkdir -p sub; echo x > sub/inner; rm gone; ln -s / root"
-
-
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from paddlecloud.backends.base import Launch
@@ -21,12 +18,6 @@ first.acquire(), second.acquire()
 threading.Thread(target=first.acquire, daemon=True).start()
 second.acquire()
 """
-
-
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
 
 
 def quiet(report: Report) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,6 @@ from tests.waiting import wait_until
 FOREVER = "sleep 1000"
 COUNT = "echo x >> count; runs=$(wc -l < count)"
 DEAF = 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
-
-
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ from tests.waiting import wait_until
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk or to own a control group")
 
 
-@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
-def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
-    with Room(tmp_path, isolated=request.param) as room:
-        yield room
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[Path]:
     """A job's files as files/uploads lays them out: read-only."""
