@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import socket
 from pathlib import Path
 
@@ -87,5 +89,17 @@ def test_a_stop_is_heard_at_the_gate(room: Room) -> None:
     room.backend.start(launch)
     wait_for(room.backend, launch.handle, started)
     room.backend.stop(launch.handle)
+    tasks = {task.name: task for task in wait_for(room.backend, launch.handle, ended).tasks}
+    assert tasks["trainer-0"].outcome == "stopped before it started"
+
+
+def test_a_trainer_does_not_start_because_a_stop_has_ended_its_pserver(room: Room) -> None:
+    launch = with_pserver(room, "sleep 1000")
+    room.backend.start(launch)
+    wait_for(room.backend, launch.handle, started)
+    os.kill(room.supervisor(launch), signal.SIGSTOP)
+    room.backend.stop(launch.handle)
+    wait_until(lambda: room.task_folder(launch, "pserver-0").ended, "the pserver has ended")
+    os.kill(room.supervisor(launch), signal.SIGCONT)
     tasks = {task.name: task for task in wait_for(room.backend, launch.handle, ended).tasks}
     assert tasks["trainer-0"].outcome == "stopped before it started"

@@ -242,7 +242,8 @@ class _Supervision:
             if self._folder.stopped or _next_signal(time.monotonic() + _GATE_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return True
-        return False
+        # Looked for last: the pservers may be gone because the whole job is stopped.
+        return self._folder.stopped
 
     def _stopped_meanwhile(self) -> bool:
         """Whether it is stopped before its next start, for which it waits the longer the more there were."""
