@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from paddlecloud.cli.main import start
 
-from paddlecloud.cli.main import main
-
-sys.exit(main())
+start()

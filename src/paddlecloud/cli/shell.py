@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -35,7 +34,11 @@ def has_colour(stream: TextIO) -> bool:
 
 def width(stream: TextIO) -> int | None:
     """Columns of the terminal; None where output goes elsewhere and nothing is to be cut."""
-    return shutil.get_terminal_size().columns if is_terminal(stream) else None
+    if not is_terminal(stream):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def talk(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import types
 import typing
@@ -74,6 +73,8 @@ def convert(kind: type[T], plain: object) -> T:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A hint for a word that is not known: "; did you mean 'x'?", or the known ones if none is near."""
+    import difflib
+
     near = difflib.get_close_matches(word[:_WORD_LENGTH], known, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}"
 
