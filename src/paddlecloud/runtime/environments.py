@@ -7,11 +7,9 @@ is held by who builds it, and shared by all who run in it, so that nobody remove
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
-import shlex
 from typing import NamedTuple
 
 from paddlecloud.runtime import removal, smallfiles
@@ -26,21 +24,16 @@ LOCK = ".lock"
 _OWN, _MACHINES = b"own", b"machine's"  # what the mark says: run in it, or in the machine's own, which has it all
 
 # What names the package that a build failed at, in the words of pip and of uv.
-_CULPRITS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"No matching distribution found for (\S+)",
-        r"Failed building wheel for (\S+)",
-        r"Failed to build (?:installable wheels for some pyproject.toml based projects \()?`?([\w.\-\[\]=<>!~]+)",
-        r"Because (\S+) was not found",
-        r"there (?:is|are) no versions? of (\S+)",
-        r"Invalid requirement: '?([^':]+)",
-        r"Could not (?:open|find).*?(\S+\.(?:txt|toml|whl))",
-    )
+_CULPRITS = (
+    r"No matching distribution found for (\S+)",
+    r"Failed building wheel for (\S+)",
+    r"Failed to build (?:installable wheels for some pyproject.toml based projects \()?`?([\w.\-\[\]=<>!~]+)",
+    r"Because (\S+) was not found",
+    r"there (?:is|are) no versions? of (\S+)",
+    r"Invalid requirement: '?([^':]+)",
+    r"Could not (?:open|find).*?(\S+\.(?:txt|toml|whl))",
 )
-
-
-_DEPENDENCIES = re.compile(rb"^\s*dependencies\s*=", re.MULTILINE)
+_DEPENDENCIES = rb"(?m)^\s*dependencies\s*="
 
 
 class MissingError(Exception):
@@ -97,6 +90,8 @@ class Environment(NamedTuple):
 
     def script(self) -> str:
         """What builds it, for a shell of the task's."""
+        import shlex
+
         quoted = {name: shlex.quote(value) for name, value in self._asdict().items() if isinstance(value, str)}
         env = shlex.quote(f"{self.folder}/env")
         steps = [_SATISFIED.format(**quoted)] if self.machines else []
@@ -136,6 +131,8 @@ def wanted(task: TaskFile) -> Environment | None:
     content = smallfiles.read(f"{task.tree}/{name}").decode("utf-8", "replace") if name else ""
     file = f"{task.mount}/{name}" if name else ""  # where the task sees it
     python = _interpreter(task)
+    import hashlib  # here, as it is large, and each task without an environment would have it in its memory
+
     about = [_FORMAT, os.path.splitext(name)[1], content, python, _stamp(python), task.uv is not None]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
     machines = name.endswith(".txt") and not task.python
@@ -159,7 +156,7 @@ def try_lock(fd: int, *, shared: bool) -> bool:
 
 def culprit(log: str) -> str:
     """The package at which a build failed, by what its tools said last; "" where they did not say."""
-    found = [(match.start(), match[1]) for pattern in _CULPRITS for match in pattern.finditer(log)]
+    found = [(match.start(), match[1]) for pattern in _CULPRITS for match in re.finditer(pattern, log)]
     return max(found, default=(0, ""))[1].rstrip(".,:;'`\")")
 
 
@@ -177,7 +174,7 @@ def _names_packages(path: str, tree: str) -> bool:
     """Whether it is there and, being a pyproject.toml, says what the project needs: many only set up tools."""
     if not _is_inside(path, tree):
         return False
-    return not path.endswith(".toml") or bool(_DEPENDENCIES.search(smallfiles.read(path)))
+    return not path.endswith(".toml") or bool(re.search(_DEPENDENCIES, smallfiles.read(path)))
 
 
 def _is_inside(path: str, tree: str) -> bool:

@@ -6,7 +6,6 @@ Whether one listens is read from the kernel's table, not tried: a server that co
 from __future__ import annotations
 
 import os
-import socket
 import sys
 
 from paddlecloud.runtime import smallfiles
@@ -59,4 +58,5 @@ def _listening() -> set[tuple[str, int]]:
 
 def _as_in_table(address: str) -> str:
     """An IPv4 address as the kernel prints it: its four bytes as one number of this machine."""
-    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+    numbers = bytes(map(int, address.split(".")))
+    return f"{int.from_bytes(numbers, sys.byteorder):08X}"
