@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from paddlecloud.backends.base import BusyError, Launch, TaskLaunch
 from paddlecloud.model.errors import ConflictError, UnreachableError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
 from sqlalchemy import select, text
 
 from paddlecloud.model.bos import StorageKeyRequest

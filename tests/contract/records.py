@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddlecloud.model import paths
 from paddlecloud.model.job import Job, JobSpec, Placement, Resources, RoleSpec, TaskPlacement

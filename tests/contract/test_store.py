@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta, timezone
 from itertools import pairwise
 from typing import TypeVar
@@ -14,6 +13,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import select, update
 
 from paddlecloud.model.bos import StorageKey, StorageKeyRequest, StorageLogin

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from paddlecloud.model import signature
 from paddlecloud.model.errors import InvalidError, UnauthenticatedError

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import PSERVER, Hang, JobSpec, Retry, RoleSpec
 from paddlecloud.sdk.spec import Asked, as_hang, as_retry, hang_seconds, resources, seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileResources:
+class FileResources(Struct, frozen=True, kw_only=True):
     cpus: float | None = None
     memory: str | int | None = None
     gpus: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRole:
+class FileRole(Struct, frozen=True, kw_only=True):
     run: str
     count: int = 1
     resources: FileResources = FileResources()
@@ -28,8 +27,7 @@ class FileRole:
     min_succeeded: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRetry:
+class FileRetry(Struct, frozen=True, kw_only=True):
     """`retry: 2` is `retry: {user_error: 2}`."""
 
     user_error: int = 0
@@ -38,16 +36,14 @@ class FileRetry:
     preempted: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileHang:
+class FileHang(Struct, frozen=True, kw_only=True):
     """`hang: 10m` is `hang: {after: 10m}`."""
 
     after: str | int | None = None
     kill: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFile:
+class JobFile(Struct, frozen=True, kw_only=True):
     """`workdir` is the folder to send, seen from the file's own; `run` and `nodes`, or `roles`, say what to run."""
 
     name: str | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect

@@ -13,9 +13,10 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from paddlecloud.files import below, disk
 from paddlecloud.files.base import Progress, StoredFile, Usage

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """What a user may have and has, in one place. A waiting job counts wherever it may go."""
 
     quota: Quota
@@ -19,8 +19,7 @@ class Use:
     minutes_today: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaUse:
+class QuotaUse(Struct, frozen=True, kw_only=True):
     """What a user may have and has on each cluster and, as `overall`, on all of them together.
 
     The day is the server's: it ends at midnight of `timezone`, which is at `resets_at`. Of the PFS they keep
@@ -36,22 +35,19 @@ class QuotaUse:
     space_limit_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRequest:
+class LoginRequest(Struct, frozen=True, kw_only=True):
     name: str
     password: str
     expires_in_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserRequest:
+class UserRequest(Struct, frozen=True, kw_only=True):
     name: str
     role: Role = Role.USER
     password: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserChange:
+class UserChange(Struct, frozen=True, kw_only=True):
     """What to change of a user; None leaves it as it is. A quota is replaced as a whole.
 
     `quota` is on all clusters together; `quotas` on single ones, where null means: as the cluster gives everybody.
@@ -64,43 +60,37 @@ class UserChange:
     quotas: Mapping[str, Quota | None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRequest:
+class KeyRequest(Struct, frozen=True, kw_only=True):
     """`user` is the owner of the new access key, None: who asks; only an admin may name another."""
 
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
+class NewKey(Struct, frozen=True, kw_only=True):
     """An access key with its secret, which is shown this once."""
 
     key: AccessKey
     sk: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
+class TokenRequest(Struct, frozen=True, kw_only=True):
     name: str
     scope: Scope = Scope.WRITE
     expires_in_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken:
+class NewToken(Struct, frozen=True, kw_only=True):
     """A bearer token with its secret, which is shown this once."""
 
     token: Token
     secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationRequest:
+class RegistrationRequest(Struct, frozen=True, kw_only=True):
     email: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(Struct, frozen=True, kw_only=True):
     """An access key for `user` is being made. `mailed` is False where the operator has to hand it over."""
 
     user: str

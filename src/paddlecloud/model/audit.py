@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Action(StrEnum):
@@ -37,8 +38,7 @@ class Action(StrEnum):
     SERVER_STOP = "server.stop"  # the data folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True, kw_only=True):
     """One act. `user` is empty where nobody had said who they are, or the server itself acted."""
 
     at: datetime
@@ -51,8 +51,7 @@ class AuditEntry:
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditPage:
+class AuditPage(Struct, frozen=True, kw_only=True):
     """Some of what was done, newest first; `next_cursor` asks for what was before, None: there is no more."""
 
     items: tuple[AuditEntry, ...]

@@ -7,8 +7,9 @@ but plain letters, digits and - may stand there.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
@@ -21,8 +22,7 @@ _FOLDER_BYTES = 500  # a key has 1024 at most, and results have paths of their o
 _KEY_CHARACTERS = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A folder in a bucket; "" is all of it."""
 
     bucket: str
@@ -33,8 +33,7 @@ class Place:
         return "/".join(filter(None, [f"{self.bucket}.{self.region}.bcebos.com", self.folder]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageKey:
+class StorageKey(Struct, frozen=True, kw_only=True):
     """A key that the server keeps, without the key: a job names it by its id."""
 
     id: str
@@ -42,19 +41,23 @@ class StorageKey:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageKeyRequest:
+class StorageKeyRequest(Struct, frozen=True, kw_only=True):
     url: str
-    key_id: str = field(repr=False)
-    secret: str = field(repr=False)
+    key_id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"StorageKeyRequest(url={self.url!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageLogin:
+class StorageLogin(Struct, frozen=True, kw_only=True):
     """What a bucket is opened with; it crosses no wire of ours."""
 
-    key_id: str = field(repr=False)
-    secret: str = field(repr=False)
+    key_id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return "StorageLogin()"
 
 
 def parse_bos_url(text: str, name: str = "bos_url") -> Place:

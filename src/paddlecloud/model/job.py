@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from paddlecloud.model import paths
 from paddlecloud.model.state import JobState, StopReason
@@ -13,8 +14,7 @@ TRAINER = "trainer"
 PSERVER = "pserver"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """An amount of a machine: what a task asks for, what a cluster has."""
 
     cpus: float = 0.0
@@ -47,8 +47,7 @@ def total(amounts: Iterable[Resources]) -> Resources:
     return sum(amounts, NOTHING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleSpec:
+class RoleSpec(Struct, frozen=True, kw_only=True):
     """One kind of task of a job.
 
     The job fails when `min_failed` tasks of a role have failed, and succeeds when every role has `min_succeeded`
@@ -68,8 +67,7 @@ class RoleSpec:
         return self.count if self.min_succeeded is None else self.min_succeeded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class Retry(Struct, frozen=True, kw_only=True):
     """How often a job is started again, as a whole, by why it stopped; None: as often as the server says."""
 
     user_error: int = 0  # a task failed
@@ -78,16 +76,14 @@ class Retry:
     preempted: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hang:
+class Hang(Struct, frozen=True, kw_only=True):
     """A job is taken to hang when no task that it waits for has done anything for so long; None: the server says."""
 
     after_seconds: int | None = None
     kill: bool = False  # end it then, else it is only said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec:
+class JobSpec(Struct, frozen=True, kw_only=True):
     """What a user asks for. It never changes after submission."""
 
     roles: tuple[RoleSpec, ...]
@@ -126,8 +122,7 @@ class JobSpec:
         return sum(role.count for role in self.roles)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPlacement:
+class TaskPlacement(Struct, frozen=True, kw_only=True):
     """One task's share of a cluster. Its address is None where only the allocation will tell it."""
 
     role: str
@@ -143,8 +138,7 @@ class TaskPlacement:
         return paths.task_name(self.role, self.index)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """Where one attempt of a job goes, decided before anything is started."""
 
     cluster: str
@@ -156,8 +150,7 @@ class Placement:
         return total(task.resources for task in self.tasks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """The record of a job. `store.jobs` alone writes it, by `lifecycle.apply`."""
 
     id: str
@@ -194,8 +187,7 @@ class Job:
         return self.spec.wall_time_seconds if placed is None else placed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Moved(Struct, frozen=True, kw_only=True):
     """One line of a job's history, and one event: `seq` orders all of a server's events."""
 
     seq: int

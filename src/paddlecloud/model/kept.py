@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from paddlecloud.model import paths
 
@@ -31,8 +32,7 @@ def kinds_at(path: str) -> tuple[Kept, ...]:
     return (Kept.LOGS,) if path.partition("/")[0] == paths.LOGS else (Kept.RESULTS,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class Removed(Struct, frozen=True, kw_only=True):
     """What a finished job has no more: `by` is the setting that let it go, or its owner."""
 
     kind: Kept

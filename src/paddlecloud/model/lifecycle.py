@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Job, Placement, Retry
@@ -16,8 +18,7 @@ from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.model.units import describe_duration, format_duration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True):
     """A proposed change of state: what, when and why. `placement` comes with `schedule`, `stop` with an end."""
 
     to: JobState

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from paddlecloud.model.state import JobState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPiece:
+class LogPiece(Struct, frozen=True, kw_only=True):
     """Some text of one task's log. `offset` is the byte after it, where the next piece of the task begins."""
 
     task: str
@@ -16,15 +15,13 @@ class LogPiece:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLength:
+class LogLength(Struct, frozen=True, kw_only=True):
     """The answer to a piece of a log: how many bytes of it are durable, where the next piece begins."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
+class LogEnd(Struct, frozen=True, kw_only=True):
     """Closes a stream of logs: the state that the job was in when all of its log had been sent."""
 
     state: JobState

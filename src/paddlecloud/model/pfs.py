@@ -12,8 +12,9 @@ the server asks here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ForbiddenError, InvalidError, NotFoundError
@@ -36,8 +37,7 @@ class Area(StrEnum):
     ABOVE = "above"  # /pfs, /pfs/<datacenter>, /pfs/<datacenter>/home: folders that are there to be walked through
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """What a path means. `below` is what follows the area's own folder; "" is that folder."""
 
     area: Area
@@ -69,8 +69,7 @@ class Place:
         return f"{self.root}/{self.below}" if self.below else self.root
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class Who(Struct, frozen=True, kw_only=True):
     """Who asks. Operators fill the public folders."""
 
     user: str

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+
+class Publication(Struct, frozen=True, kw_only=True):
     uuid: str
     user: str
     path: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model.errors import InvalidError
 
@@ -19,8 +20,7 @@ _USERNAME_CHARACTERS = 255
 _PASSWORD_CHARACTERS = 8192  # some registries have a whole key file for a password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registry:
+class Registry(Struct, frozen=True, kw_only=True):
     """A registry secret without its password."""
 
     name: str
@@ -29,21 +29,25 @@ class Registry:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryRequest:
+class RegistryRequest(Struct, frozen=True, kw_only=True):
     name: str
     server: str
     username: str
-    password: str = field(repr=False)
+    password: str
+
+    def __repr__(self) -> str:
+        return f"RegistryRequest(name={self.name!r}, server={self.server!r}, username={self.username!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryLogin:
+class RegistryLogin(Struct, frozen=True, kw_only=True):
     """What a backend that pulls images needs; it crosses no wire of ours."""
 
     server: str
     username: str
-    password: str = field(repr=False)
+    password: str
+
+    def __repr__(self) -> str:
+        return f"RegistryLogin(server={self.server!r}, username={self.username!r})"
 
 
 def registry_name(text: str) -> str:

@@ -7,8 +7,9 @@ the settings say: a user's minutes of the day are counted from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from paddlecloud.model.kept import Kept
 from paddlecloud.model.units import describe_duration, format_size
@@ -17,8 +18,7 @@ RECENT = timedelta(days=2)
 LEASE = timedelta(days=1)  # of an uploaded folder, for the submit that it was sent for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """How long a kind is kept, and how much of it; None is no limit. Nothing younger than `least_age` goes."""
 
     kind: Kept
@@ -31,8 +31,7 @@ class Rule:
         return self.age is not None or self.size_bytes is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """Something that no live job needs, since a time: what a job left, its record, an uploaded folder."""
 
     name: str
@@ -43,8 +42,7 @@ class Item:
     count: int = 1  # of the things that it stands for
 
 
-@dataclass(frozen=True, slots=True)
-class Going:
+class Going(Struct, frozen=True):
     item: Item
     why: str  # the setting that lets it go
 
@@ -73,8 +71,7 @@ def _why(item: Item, rule: Rule, now: datetime, total_bytes: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeUse:
+class TreeUse(Struct, frozen=True, kw_only=True):
     """What the records say of an uploaded folder: whether a live job uses it, and what the last ones did."""
 
     live: bool = False

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from paddlecloud.model.job import Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Struct, frozen=True, kw_only=True):
     """A cluster that jobs may name. Capacity is None where it keeps its own queue or does not answer."""
 
     name: str
@@ -19,8 +18,7 @@ class Cluster:
     free: Resources | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemDetail:
+class ProblemDetail(Struct, frozen=True, kw_only=True):
     """An error as RFC 9457 words it; `code` names the class of model/errors.py to raise, `field` the wrong part."""
 
     type: str
@@ -32,8 +30,7 @@ class ProblemDetail:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Struct, frozen=True, kw_only=True):
     """`status` is "ok", or says in a word what the server still waits for."""
 
     status: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from paddlecloud.model.errors import InvalidError, UnauthenticatedError
 
@@ -31,8 +32,7 @@ _METHOD = re.compile(r"[A-Z]+")
 _RAW = re.compile(r"[!-~]*")  # what an HTTP request line can hold: ASCII that prints, no space
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedRequest:
+class SignedRequest(Struct, frozen=True, kw_only=True):
     """What a signature covers, as it goes over the wire. `query` comes without its question mark."""
 
     method: str
@@ -43,8 +43,7 @@ class SignedRequest:
     nonce: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credential:
+class Credential(Struct, frozen=True, kw_only=True):
     """Who says to have signed, and the signature."""
 
     ak: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model.kept import Kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(Struct, frozen=True, kw_only=True):
     """Bytes as the disk gives them out, hard links once, and how many files they are in."""
 
     size_bytes: int = 0
@@ -19,8 +19,7 @@ class Used:
         return Used(size_bytes=self.size_bytes + other.size_bytes, files=self.files + other.files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Struct, frozen=True, kw_only=True):
     """One kind of what is stored. `keep_seconds` and `limit_bytes` are its settings, None: for ever, no limit."""
 
     kind: str
@@ -30,8 +29,7 @@ class Share:
     limit_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserShare:
+class UserShare(Struct, frozen=True, kw_only=True):
     """What is stored of one user."""
 
     user: str
@@ -50,8 +48,7 @@ class UserShare:
         return self.total.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class Disk(Struct, frozen=True, kw_only=True):
     """A disk that the server's data is on, named by a folder that is on it."""
 
     path: str
@@ -59,8 +56,7 @@ class Disk:
     free_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class Space(Struct, frozen=True, kw_only=True):
     """What used the space when it was last counted: all of it, for an admin, or what is the `user`'s own."""
 
     counted_at: datetime
@@ -70,15 +66,13 @@ class Space:
     users: tuple[UserShare, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionRequest:
+class CollectionRequest(Struct, frozen=True, kw_only=True):
     """`dry_run`: take nothing away, only say what would go."""
 
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
+class Collected(Struct, frozen=True, kw_only=True):
     """What of one kind went, or would go, and the setting that lets it."""
 
     kind: Kept
@@ -87,8 +81,7 @@ class Collected:
     used: Used = Used()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
+class Collection(Struct, frozen=True, kw_only=True):
     """What one look at what may go came to; `more`: time was up before the end, so ask again."""
 
     collected: tuple[Collected, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal as signals
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class TaskState(StrEnum):
@@ -20,8 +21,7 @@ class TaskState(StrEnum):
         return self not in (TaskState.STARTING, TaskState.RUNNING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReport:
+class TaskReport(Struct, frozen=True, kw_only=True):
     """One task as its backend sees it. `tail` is the last lines of its log, once it has failed."""
 
     name: str
@@ -50,8 +50,7 @@ class TaskReport:
         return self.state.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """All tasks of one handle, at one look."""
 
     tasks: tuple[TaskReport, ...]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model.tree import Kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileEntry:
+class FileEntry(Struct, frozen=True, kw_only=True):
     """One path of a job's results, named `output/<job>/…` (see `paths.text_of`), or of the PFS, named `/pfs/…`.
 
     In results a folder's path ends in `/`, and one is listed where nothing below it would name it; the results' own
@@ -23,29 +23,25 @@ class FileEntry:
     target: str = ""  # of a link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePage:
+class FilePage(Struct, frozen=True, kw_only=True):
     items: tuple[FileEntry, ...]
     next_cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackRequest:
+class PackRequest(Struct, frozen=True, kw_only=True):
     """Small files of a job's results that are to come in one answer, as `FileEntry` names them."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadPlan:
+class UploadPlan(Struct, frozen=True, kw_only=True):
     """The answer to a manifest: its tree's id and the chunks still to send; none missing: the tree is laid out."""
 
     tree: str
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRequest:
+class FileRequest(Struct, frozen=True, kw_only=True):
     """A large file that is to come into the PFS: `chunks` are the SHA-256 digests of its CHUNK_BYTES pieces."""
 
     path: str
@@ -53,39 +49,33 @@ class FileRequest:
     chunks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlan:
+class FilePlan(Struct, frozen=True, kw_only=True):
     """The numbers of the pieces still to be sent; none: the file is there."""
 
     missing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderRequest:
+class FolderRequest(Struct, frozen=True, kw_only=True):
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveRequest:
+class MoveRequest(Struct, frozen=True, kw_only=True):
     source: str
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopiedFile:
+class CopiedFile(Struct, frozen=True, kw_only=True):
     source: str
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyRequest:
+class CopyRequest(Struct, frozen=True, kw_only=True):
     """Files of the PFS that the server is to copy, each to its very target."""
 
     files: tuple[CopiedFile, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyReport:
+class CopyReport(Struct, frozen=True, kw_only=True):
     """A line of the answer to a copy: how much of it is done by now. The last says so, and which error ended it."""
 
     files: int
@@ -95,23 +85,20 @@ class CopyReport:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoomRequest:
+class RoomRequest(Struct, frozen=True, kw_only=True):
     """Whether so many bytes more may be kept at a path of the PFS."""
 
     path: str
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class Packed(Struct, frozen=True, kw_only=True):
     """The first part of a pack of small files for the PFS: their paths, in the order of the parts that follow."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Datacenter:
+class Datacenter(Struct, frozen=True, kw_only=True):
     """A datacenter whose name may stand in a path: where the caller's home and the public files are."""
 
     name: str

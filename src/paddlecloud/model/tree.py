@@ -11,9 +11,10 @@ import heapq
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError, TooLargeError
@@ -38,8 +39,7 @@ class Kind(StrEnum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One path of a tree. `chunks` are hex SHA-256 digests of the file's consecutive CHUNK_BYTES pieces."""
 
     path: str
@@ -61,8 +61,7 @@ class Entry:
         return min(CHUNK_BYTES, self.size - number * CHUNK_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
@@ -28,8 +29,7 @@ class Scope(StrEnum):
         return order.index(self) >= order.index(needed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True):
     """Limits of a user; None is no limit. `instances` and `wall_time_seconds` are of one job; `space_bytes`, the most
     they may keep in the PFS, is of all clusters together alone."""
 
@@ -45,16 +45,14 @@ NO_LIMITS = Quota()
 ALL_CLUSTERS = ""  # stands for all of them together where a cluster is named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class User(Struct, frozen=True, kw_only=True):
     name: str
     role: Role
     created_at: datetime
     disabled: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account(User):
+class Account(User, frozen=True, kw_only=True):
     """A user with the limits that an admin gave them: on all clusters together, and on single ones.
 
     Those on a single cluster take the place of what the cluster gives everybody.
@@ -64,8 +62,7 @@ class Account(User):
     quotas: Mapping[str, Quota] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessKey:
+class AccessKey(Struct, frozen=True, kw_only=True):
     """An ak/sk pair without its secret, which is shown once and kept encrypted."""
 
     ak: str
@@ -73,8 +70,7 @@ class AccessKey:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(Struct, frozen=True, kw_only=True):
     """A bearer token without its secret, which is shown once and kept as a hash."""
 
     id: str

@@ -5,24 +5,23 @@ Each subject has a module of its own, for it takes a command time to make the cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.kept import Removed
 from paddlecloud.model.task import TaskReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class Forecast(Struct, frozen=True, kw_only=True):
     """Where a waiting job stands: 1 is the front. `about_at` is None where nothing tells when it starts."""
 
     position: int
     about_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDetail:
+class JobDetail(Struct, frozen=True, kw_only=True):
     """All there is to say about one job. `log_tasks` are the tasks that have a log to read, `removed` what the server
     has kept long enough, `sending` says what keeps its results from a bucket of its user's own."""
 
@@ -35,16 +34,14 @@ class JobDetail:
     sending: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True, kw_only=True):
     """The answer to a job that would be taken: as it would be recorded, and how large its folder may be."""
 
     spec: JobSpec
     upload_limit_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPage:
+class JobPage(Struct, frozen=True, kw_only=True):
     """Some jobs, newest first; `next_cursor` asks for those after them, None: there are no more."""
 
     items: tuple[Job, ...]

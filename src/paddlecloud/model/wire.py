@@ -1,8 +1,7 @@
-"""Dataclasses to and from JSON, strictly: a wrong type, a missing or an unknown field is an error that names it."""
+"""Structs to and from JSON, strictly: a wrong type, a missing or an unknown field is an error that names it."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import types
 import typing
@@ -106,23 +105,17 @@ def _kinds(types_named: str) -> str:
 
 @lru_cache(maxsize=256)
 def _strict(kind: Any) -> Any:
-    """A type that takes what `kind` takes, except fields that a dataclass in it does not have."""
-    if dataclasses.is_dataclass(kind):
-        hints = _hints(typing.cast(type, kind))
+    """A type that takes what `kind` takes, except fields that a struct in it does not have."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = [
-            (field.name, _strict(hints[field.name]), *(() if _required(field) else (None,)))
-            for field in dataclasses.fields(kind)
+            (field.name, _strict(field.type), *(() if field.required else (None,)))
+            for field in msgspec.structs.fields(kind)
         ]
-        name = typing.cast(type, kind).__name__
-        return msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True, gc=False)
+        return msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=True, kw_only=True, gc=False)
     members = tuple(part if part is Ellipsis else _strict(part) for part in typing.get_args(kind))
     if isinstance(kind, types.UnionType):
         return typing.Union[members]  # noqa: UP007
     return typing.cast(Any, typing.get_origin(kind))[members] if members else kind
-
-
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _fields(kind: Any, where: str) -> list[str]:

@@ -57,7 +57,7 @@ def _works(isolation: Isolation, scratch: str) -> bool:
         if isolation.pid:
             namespaces.mount_proc(guarded=not isolation.user)
         if isolation.root:
-            root.enter(os.path.join(scratch, "work"), [scratch], {}, [])
+            root.enter(root.survey(), os.path.join(scratch, "work"), [scratch], {}, [])
         if isolation.filter:
             seccomp.restrict()
         os.stat("/proc/self/stat")

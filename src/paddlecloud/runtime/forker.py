@@ -14,6 +14,7 @@ import time
 from typing import NamedTuple, NoReturn
 
 from paddlecloud.runtime import allowed, cgroups, namespaces, processes
+from paddlecloud.runtime import root as root_folder
 from paddlecloud.runtime.cgroups import Groups
 from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
@@ -40,7 +41,8 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     gc.freeze()  # a collection in a child would copy every page of ours
     _answer(channel, {"mount": isolation.mount, "root": isolation.root, "isolation": f"{isolation}; {groups}"})
     while folders := _requests(channel):
-        orders = [read_order(folder) for folder in folders]
+        machine = root_folder.survey() if isolation.root else None
+        orders = [read_order(folder, machine) for folder in folders]
         # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
         sync_folder(root)
         _answer(channel, {"requests": len(folders), "error": forks.make(orders)})

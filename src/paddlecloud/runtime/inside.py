@@ -11,6 +11,7 @@ from paddlecloud.runtime import cgroups, namespaces, root, seccomp, workdir
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.root import Machine
 from paddlecloud.runtime.taskfile import TaskFile
 
 # What is ignored stays so after exec: by Python SIGPIPE, under nohup SIGHUP, and a command expects neither.
@@ -24,6 +25,7 @@ class Inside(NamedTuple):
     environment: dict[str, str]
     folder: TaskFolder
     isolation: Isolation
+    machine: Machine | None
     leaf: Leaf
     limits: Limits
     log: int
@@ -55,17 +57,17 @@ class Inside(NamedTuple):
 
     def _enter_mounts(self) -> None:
         namespaces.enter_mounts()
-        shown = root.open_shown(self.task) if self.isolation.root else []
+        shown = root.open_shown(self.task) if self.machine is not None else []
         workdir.fill(self.task, self.folder, self.isolation, again=self.again)
         workdir.guard(self.task, self.folder, self.isolation, self.packages, building=self.building)
         if self.isolation.pid:
             namespaces.mount_proc(guarded=not self.isolation.user)
         self.leaf.join()  # before the groups are read-only
-        if self.isolation.root:
+        if self.machine is not None:
             own = [self.folder.own, os.path.dirname(self.task.output)]
             own += [self.packages] if self.packages is not None and self.building else []
-            root.enter(self.folder.mount, own, root.files(self.task), shown)
-        if not (self.isolation.root and os.geteuid() == 0):  # in which they are read-only already
+            root.enter(self.machine, self.folder.mount, own, root.files(self.task), shown)
+        if self.machine is None or os.geteuid() != 0:  # else they are read-only already
             self._lock_groups()
 
     def _limit(self) -> None:

@@ -29,12 +29,48 @@ _TOP = "mode=755,size=64m,nr_inodes=16k"
 _ABOVE = "mode=755,size=1m"
 
 
+class Entry(NamedTuple):
+    """Something that this machine has: a link, and where it leads, a folder, or anything else."""
+
+    path: str
+    mode: int
+    leads_to: str = ""
+
+    @classmethod
+    def at(cls, path: str) -> Entry:
+        mode = os.lstat(path).st_mode
+        return cls(path, mode, os.readlink(path) if stat.S_ISLNK(mode) else "")
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+
+class Machine(NamedTuple):
+    """What the root folder of every task is made from."""
+
+    top: list[Entry]
+    run: list[Entry]  # what is kept of /run
+    disks: list[str]
+
+
 class Shown(NamedTuple):
     """A folder of this machine, opened before it was hidden, and where the task sees it."""
 
     target: str
     source: int
     writable: bool
+
+
+def survey() -> Machine:
+    """Look at this machine, before the fork and so once for all tasks that start together."""
+    kept = [f"{_RUN}/{path}" for path in _KEPT_OF_RUN]
+    disks = [f"/dev/{disk.replace('!', '/')}" for disk in os.listdir(_DISKS)] if os.path.isdir(_DISKS) else []
+    return Machine(
+        top=[Entry.at(f"/{name}") for name in os.listdir("/")],
+        run=[Entry.at(path) for path in kept if os.path.lexists(path)],
+        disks=[disk for disk in disks if os.path.exists(disk)],
+    )
 
 
 def open_shown(task: TaskFile) -> list[Shown]:
@@ -50,23 +86,23 @@ def files(task: TaskFile) -> dict[str, str]:
     return {"trainer_id": f"{task.rank}\n", "trainer_count": f"{task.trainer_count}\n"}
 
 
-def enter(place: str, own: Sequence[str], written: Mapping[str, str], shown: Sequence[Shown]) -> None:
+def enter(machine: Machine, place: str, own: Sequence[str], written: Mapping[str, str], shown: Sequence[Shown]) -> None:
     """Make a new root folder and change to it. It is put together at `place`, any folder but one of `own`, which
     stay writable wherever they are."""
     namespaces.mount_memory(place, _TOP)
     namespaces.leave_out(place)
     own_run = os.path.isdir(_RUN) and not _real(place).startswith(_RUN + "/")
-    ours = {*written, *([PFS[1:]] if shown else []), *([_RUN[1:]] if own_run else [])}
-    names = [name for name in os.listdir("/") if name not in ours]
+    ours = {*(f"/{name}" for name in written), *([PFS] if shown else []), *([_RUN] if own_run else [])}
+    top = [entry for entry in machine.top if entry.path not in ours]
     if os.geteuid() == 0:
-        names = _hold_back(place, names)
+        top = _hold_back(place, top)
         _keep_writable(place, [_FOR_ALL, *own])
-    for name in names:
-        _take_over(place, f"/{name}")
+    for entry in top:
+        _take_over(place, entry)
     if os.geteuid() == 0:
-        _cover_disks(place)
+        _cover(place, machine.disks)
     if own_run:
-        _keep_of_run(place)
+        _keep_of_run(place, machine.run)
     for name, content in written.items():
         _write(f"{place}/{name}", content)
     if shown:
@@ -74,43 +110,42 @@ def enter(place: str, own: Sequence[str], written: Mapping[str, str], shown: Seq
     namespaces.change_root(place)
 
 
-def _hold_back(place: str, names: Sequence[str]) -> list[str]:
-    """Take over what is the system's so that root cannot change it; the names of what is not."""
-    left = [name for name in names if name not in _SYSTEM and stat.S_ISDIR(os.lstat(f"/{name}").st_mode)]
-    for name in names:
-        if name not in left:
-            _take_over(place, f"/{name}")
+def _hold_back(place: str, top: Sequence[Entry]) -> list[Entry]:
+    """Take over what is the system's so that root cannot change it; what is not."""
+    left = [entry for entry in top if entry.is_folder and entry.path[1:] not in _SYSTEM]
+    for entry in top:
+        if entry not in left:
+            _take_over(place, entry)
     namespaces.make_all_read_only(place)
     namespaces.make_memory_writable(place)
     return left
 
 
-def _take_over(place: str, path: str) -> None:
-    """Show what the machine has at this path, whatever it is, at the same path of the new root."""
-    target, mode = place + path, os.lstat(path).st_mode
-    if stat.S_ISLNK(mode):
-        os.symlink(os.readlink(path), target)
+def _take_over(place: str, entry: Entry) -> None:
+    """Show what the machine has at a path, whatever it is, at the same path of the new root."""
+    target = place + entry.path
+    if entry.leads_to:
+        os.symlink(entry.leads_to, target)
         return
-    if stat.S_ISDIR(mode):
+    if entry.is_folder:
         os.mkdir(target)
     else:
         _write(target, "")
-    namespaces.bind(path, target)
+    namespaces.bind(entry.path, target)
 
 
-def _cover_disks(place: str) -> None:
+def _cover(place: str, disks: Sequence[str]) -> None:
     """Keep root from reading what is hidden from the disk itself."""
-    for disk in os.listdir(_DISKS) if os.path.isdir(_DISKS) else ():
+    for disk in disks:
         with suppress(FileNotFoundError):
-            namespaces.bind(os.devnull, f"{place}/dev/{disk.replace('!', '/')}")
+            namespaces.bind(os.devnull, place + disk)
 
 
-def _keep_of_run(place: str) -> None:
+def _keep_of_run(place: str, kept: Sequence[Entry]) -> None:
     os.mkdir(place + _RUN)
-    for path in [f"{_RUN}/{kept}" for kept in _KEPT_OF_RUN]:
-        if os.path.lexists(path):
-            os.makedirs(os.path.dirname(place + path), exist_ok=True)
-            _take_over(place, path)
+    for entry in kept:
+        os.makedirs(os.path.dirname(place + entry.path), exist_ok=True)
+        _take_over(place, entry)
 
 
 def _keep_writable(place: str, folders: Sequence[str]) -> None:

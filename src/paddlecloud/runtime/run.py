@@ -34,6 +34,7 @@ from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
+from paddlecloud.runtime.root import Machine
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
@@ -53,16 +54,17 @@ class Order(NamedTuple):
     folder: TaskFolder
     task: TaskFile | None
     environment: dict[str, str]
+    machine: Machine | None  # what its own root folder is made from, where it can have one
     problem: str  # what keeps it from starting, or ""
 
 
-def read_order(path: str) -> Order:
+def read_order(path: str, machine: Machine | None) -> Order:
     folder = TaskFolder(path)
     try:
         task = taskfile.read(folder.task_file)
     except (OSError, TaskFileError) as error:
-        return Order(folder, None, {}, describe(error))
-    return Order(folder, task, variables.environment(task), "")
+        return Order(folder, None, {}, machine, describe(error))
+    return Order(folder, task, variables.environment(task), machine, "")
 
 
 def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> None:
@@ -146,6 +148,7 @@ class _Supervision:
         self._folder = order.folder
         self._environment = order.environment
         self._isolation = isolation
+        self._machine = order.machine
         self._leaf = leaf
         self._log = log
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
@@ -276,6 +279,7 @@ class _Supervision:
             environment=self._environment,
             folder=self._folder,
             isolation=self._isolation,
+            machine=self._machine,
             leaf=self._leaf,
             limits=self._limits,
             log=self._log.fd,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from paddlecloud.model import paths
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total

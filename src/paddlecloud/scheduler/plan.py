@@ -8,8 +8,10 @@ A job that its user's limits hold back reserves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from paddlecloud.model.job import NOTHING, Job, JobSpec, Placement, Resources, total
 from paddlecloud.model.units import format_size

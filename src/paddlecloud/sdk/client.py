@@ -17,11 +17,12 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
+
+from msgspec.structs import replace
 
 from paddlecloud.model import paths, wire
 from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnreachableError

@@ -6,9 +6,10 @@ import hashlib
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from threading import Lock
+
+from msgspec.structs import replace
 
 from paddlecloud.model import lifecycle, paddlepaddle, paths, wire
 from paddlecloud.model.audit import Action

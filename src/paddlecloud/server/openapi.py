@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: FastAPI's own, with bodies and answers from the dataclasses that the wire carries."""
+"""The OpenAPI 3.1 document: FastAPI's own, with bodies and answers from the structs that the wire carries."""
 
 from __future__ import annotations
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from paddlecloud.files.base import Store, StoredFile
 from paddlecloud.model import paths, pfs

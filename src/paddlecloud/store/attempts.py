@@ -6,10 +6,11 @@ What was once known of a task's end is never lost to a later report that knows l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import fields, replace
 from sqlalchemy import Connection, Row, Update, bindparam, false, insert, select, true, update
 
 from paddlecloud.model.job import Job

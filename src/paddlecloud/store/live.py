@@ -9,9 +9,9 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Row, bindparam, select
 
 from paddlecloud.model.job import Job

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, fields
 from typing import Any
 
+from msgspec.structs import asdict, fields
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from paddlecloud.model.errors import InvalidError

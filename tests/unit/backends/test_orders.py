@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.backends.base import Mount, RefusedError
 from paddlecloud.backends.orders import Here, render
@@ -45,7 +46,7 @@ def test_each_task_is_told_its_own_and_the_others_endpoints() -> None:
 def test_each_of_a_tasks_ports_has_its_use() -> None:
     launch = make_launch(Path("/results"), "a", "b", address="127.0.0.9", distribute="NCCL2")
     places = [replace(task, ports=(10 + n, 20 + n, 30 + n, 40 + n)) for n, task in enumerate(launch.placement.tasks)]
-    launch = replace(launch, placement=replace(launch.placement, tasks=tuple(places)))
+    launch = dataclasses.replace(launch, placement=replace(launch.placement, tasks=tuple(places)))
     for task in render(launch, HERE).values():
         assert task.trainers == ["127.0.0.9:10", "127.0.0.9:11"]
         assert task.workers == ["127.0.0.9:20", "127.0.0.9:21"]
@@ -68,7 +69,7 @@ def test_results_are_laid_out_as_seed_000_shows() -> None:
     ],
 )
 def test_without_mounts_the_tree_itself_is_the_mount_path(mounts: bool, tree: Path | None, expected: str) -> None:
-    [task] = render(make_launch(Path("/results"), "a", tree=tree), replace(HERE, mounts=mounts)).values()
+    [task] = render(make_launch(Path("/results"), "a", tree=tree), dataclasses.replace(HERE, mounts=mounts)).values()
     assert task.mount == expected
 
 
@@ -93,7 +94,7 @@ def test_without_a_root_of_its_own_a_task_is_told_where_its_folders_are(
     root: bool, cwd: str | None, expected: tuple[str | None, str]
 ) -> None:
     launch = make_launch(Path("/results"), "a", mounts=PFS, cwd=cwd, pfs=Path("/data/pfs"))
-    [task] = render(launch, replace(HERE, root=root)).values()
+    [task] = render(launch, dataclasses.replace(HERE, root=root)).values()
     assert (task.cwd, task.pfs) == expected
     assert task.mounts == {"/pfs/a/home/u": "/data/pfs/a/home/u", "/pfs/a/home/u/output": "/results/u"}
     assert task.writable == ["/pfs/a/home/u"]
@@ -114,4 +115,4 @@ def test_every_task_is_told_what_the_trainers_run_and_have() -> None:
 def test_a_launch_that_contradicts_its_placement_is_refused() -> None:
     launch = make_launch(Path("/results"), "a", "b")
     with pytest.raises(RefusedError, match="do not match"):
-        render(replace(launch, tasks=launch.tasks[:1]), HERE)
+        render(dataclasses.replace(launch, tasks=launch.tasks[:1]), HERE)

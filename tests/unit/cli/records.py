@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from paddlecloud.model.job import Job, JobSpec, Placement, Resources, RoleSpec, TaskPlacement
 from paddlecloud.model.state import JobState

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.cli import aliases, files, verbs
 from paddlecloud.cli.parser import UsageError

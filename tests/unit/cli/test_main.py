@@ -44,7 +44,7 @@ def test_help_of_a_verb_is_had_both_ways(alone: Command) -> None:
 
 @pytest.mark.parametrize("words", [["--help"], ["submit_job", "--help"], ["run", "--help"], ["user", "add", "--help"]])
 def test_help_imports_nothing_heavy(alone: Command, words: list[str]) -> None:
-    assert imported(alone, words) & {"http.client", "msgspec", "rich", "yaml", "fastapi"} == set()
+    assert imported(alone, words) & {"http.client", "rich", "yaml", "fastapi"} == set()
 
 
 def test_a_question_about_a_job_imports_only_what_answers_it(command: Command) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.cli import explain, show
 from paddlecloud.cli.describe import describe

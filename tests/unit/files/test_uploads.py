@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model.errors import ConflictError, FullError, InvalidError, NotFoundError

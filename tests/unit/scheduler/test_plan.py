@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paddlecloud.model.job import Job, JobSpec, Placement, Resources, RoleSpec, total
 from paddlecloud.model.state import JobState
@@ -47,7 +48,7 @@ def decide(waiting: list[Job], placed: Sequence[Job] = (), **changes: Any) -> Pl
 
 def a_snapshot(waiting: list[Job], placed: Sequence[Job] = (), **changes: Any) -> Snapshot:
     snapshot = Snapshot(now=NOW, waiting=waiting, placed=placed, clusters={"local": CPU_ONLY}, default=("local",))
-    return replace(snapshot, **changes)
+    return dataclasses.replace(snapshot, **changes)
 
 
 def placed_ids(decided: Plan) -> list[int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.model import wire
 from paddlecloud.model.job import JobSpec, Resources, RoleSpec

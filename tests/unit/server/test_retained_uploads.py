@@ -7,11 +7,11 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.kept import Kept

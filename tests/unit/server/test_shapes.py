@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paddlecloud.model.job import Job, JobSpec, Resources, RoleSpec
 from paddlecloud.model.state import JobState

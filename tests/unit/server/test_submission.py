@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import JobSpec, Resources, RoleSpec
@@ -234,7 +235,7 @@ def test_a_job_that_no_cluster_of_its_list_could_ever_hold_is_refused_with_the_n
     accept(large, [CPUS, replace(CPUS, capacity=Resources(cpus=8, memory_bytes=2**33))], LIMITS)
     accept(large, [CPUS, SILENT], LIMITS)
     with pytest.raises(InvalidError, match=r"5 pservers and 5 trainers\) can never run"):
-        accept(spec(*(replace(large.roles[0], name=name) for name in ("pserver", "trainer"))), [CPUS], LIMITS)
+        accept(spec(*(structs.replace(large.roles[0], name=name) for name in ("pserver", "trainer"))), [CPUS], LIMITS)
     with pytest.raises(InvalidError, match="3 GPUs"):
         accept(spec(role(count=3)), [GPUS], LIMITS)
 
