@@ -32,8 +32,11 @@ def open_to_append(top: str, path: str) -> int:
 
 def open_folder(top: str, path: str) -> int:
     """A descriptor of the folder `path` below `top`, made if it is not there."""
-    os.makedirs(top, exist_ok=True)
-    folder = os.open(top, _FOLDER)
+    try:
+        folder = os.open(top, _FOLDER)
+    except FileNotFoundError:
+        os.makedirs(top, exist_ok=True)
+        folder = os.open(top, _FOLDER)
     for name in [part for part in path[len(top) :].split("/") if part]:
         outer = folder
         try:
