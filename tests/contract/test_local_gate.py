@@ -54,6 +54,7 @@ def with_pserver(room: Room, pserver: str, trainer: str = "echo trained") -> Lau
 @pytest.mark.parametrize(("host", "port"), [(OWN, "PADDLE_PORT"), ("''", "PADDLE_PORT"), (OWN, "PADDLE_INIT_PORT")])
 def test_a_trainer_starts_once_its_pserver_listens(room: Room, host: str, port: str) -> None:
     go = room.folder / "results" / "go"
+    go.parent.mkdir()  # which the tasks would, a moment after they are said to have started
     source = LISTEN.format(go=str(go), host=host, port=port)
     launch = with_pserver(room, f"exec python -c '{source.replace(chr(39), chr(34))}'")
     room.backend.start(launch)
