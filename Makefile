@@ -5,28 +5,31 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 PIP = $(BIN)/python -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
-COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+FRAMEWORKS = $(VENV)/frameworks
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 
 # What Python compiled stays for the next of the many processes of a check or of a test.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test engines check lint format docs bench fuzz large soak lock wheel clean
+.PHONY: help demo test engines frameworks check lint format docs bench fuzz large soak lock wheel clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
 # The tests of a file share a worker, and so the server that many a file starts once. In their order, since by the
 # number of tests, as is usual, the longest would be last.
-test: $(VENV)/.dev engines ## every test
+test: $(VENV)/.dev engines frameworks ## every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 engines: ## install the engines that tests use (PostgreSQL), where root may
 	@sh tools/engines.sh
+
+frameworks: $(FRAMEWORKS)/.made ## install what jobs of the tests train with (PaddlePaddle, PyTorch, TensorFlow, JAX)
 
 check: lint ## what lint looks at, and the tests of the architecture and of the docs
 	$(BIN)/python -m pytest -q tests/architecture tests/docs
@@ -58,8 +61,10 @@ soak: $(VENV)/.dev ## an hour of jobs of every kind of end: memory and open file
 	$(BIN)/python bench/soak.py --write
 
 lock: $(VENV)/.dev ## renew requirements/ from pyproject.toml
-	$(COMPILE) --upgrade --extra server --extra dev --group build --output-file requirements/dev.txt
-	$(COMPILE) --constraints requirements/dev.txt --extra server --group build --output-file requirements/server.txt
+	$(COMPILE) pyproject.toml --upgrade --extra server --extra dev --group build --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --constraints requirements/dev.txt --extra server --group build \
+		--output-file requirements/server.txt
+	$(COMPILE) --upgrade --group pyproject.toml:frameworks --output-file requirements/frameworks.txt
 
 wheel: $(VENV)/.dev ## dist/: what `pip install` is given
 	$(BIN)/python -m hatchling build -t wheel
@@ -84,3 +89,10 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable '.[server,dev]'
 	@touch $@ $(VENV)/.server
+
+# A Python of its own that jobs of the tests are given as the machine's, so that they find what they need installed.
+$(FRAMEWORKS)/.made: requirements/frameworks.txt | $(VENV)/.dev
+	@echo "installing what requirements/frameworks.txt pins (3 GB, about a minute) …"
+	@$(BIN)/python -m venv --clear $(FRAMEWORKS)
+	@$(BIN)/uv pip install --quiet --no-deps --require-hashes --python $(FRAMEWORKS)/bin/python -r requirements/frameworks.txt
+	@touch $@

@@ -1,4 +1,4 @@
-"""Writes job/data/housing.csv: 506 houses made up from a fixed seed, so that everyone trains on the same numbers."""
+"""Writes the houses of this example and of ../plain: 506, made up from a fixed seed, so that all have the same."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ NOISE = 1.5
 
 
 def main() -> None:
+    examples = Path(__file__).parents[1]
+    for example in ("fit-a-line", "plain"):
+        write(examples / example / "job/data/housing.csv")
+
+
+def write(path: Path) -> None:
     dice = random.Random(20200517)
-    with (Path(__file__).parent / "job/data/housing.csv").open("w", newline="") as file:
+    with path.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow([*COLUMNS, "price"])
         for _ in range(HOUSES):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two trainers that meet at trainer 0; without the last two options one trainer fits the line alone.
+# Two trainers with PaddlePaddle; without the last two options one trainer fits the line alone.
 cd "$(dirname "$0")" || exit 1
 exec paddlecloud submit_job \
     --job_name=fit-a-line \

@@ -112,6 +112,8 @@ def test_none_is_built_where_none_is_wanted_or_the_machine_has_all(room: Room, p
     nothing = folder_with(room, packages, "# nothing")
     state, said = run(room, "python -c 'import sys; print(sys.prefix == sys.base_prefix)'", nothing)
     assert state is TaskState.SUCCEEDED, said
+    assert "no need: this machine's Python has all of requirements.txt" in said
+    assert "was built" not in said
     unwanted = folder_with(room, packages, "nosuchpackage")
     assert run(room, "true", unwanted, requirements="none")[0] is TaskState.SUCCEEDED
 

@@ -1,9 +1,8 @@
-"""Every example does what its README says, without a server too."""
+"""The example without a framework does what its README says, without a server too."""
 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.ports import free_ports
 
-JOB = ROOT / "examples" / "fit-a-line" / "job"
+JOB = ROOT / "examples" / "plain" / "job"
 
 
 @pytest.mark.parametrize(("trainers", "pservers"), [(2, 0), (3, 0), (1, 1), (2, 2)])
-def test_fit_a_line_gives_every_rank_the_model_of_one_trainer(tmp_path: Path, trainers: int, pservers: int) -> None:
+def test_plain_gives_every_rank_the_model_of_one_trainer(tmp_path: Path, trainers: int, pservers: int) -> None:
     alone = _finish([_start(tmp_path / "alone")])
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(trainers + pservers)]
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(trainers + pservers)]
     contract = {"PADDLE_TRAINERS_NUM": str(trainers), "PADDLE_TRAINER_ENDPOINTS": ",".join(addresses[pservers:])}
     if pservers:
         contract["PADDLE_PSERVERS_IP_PORT_LIST"] = ",".join(addresses[:pservers])
@@ -40,8 +40,8 @@ def test_fit_a_line_gives_every_rank_the_model_of_one_trainer(tmp_path: Path, tr
     assert alone
 
 
-def test_fit_a_line_fails_when_a_trainer_is_lost(tmp_path: Path) -> None:
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
+def test_plain_fails_when_a_trainer_is_lost(tmp_path: Path) -> None:
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     contract = {"PADDLE_TRAINERS_NUM": "2", "PADDLE_TRAINER_ENDPOINTS": ",".join(addresses), "PASSES": "1000000"}
     tasks = [_start(tmp_path / f"rank-{rank}", PADDLE_TRAINER_ID=str(rank), **contract) for rank in range(2)]
     for line in iter(tasks[1].stdout.readline if tasks[1].stdout else str, ""):
@@ -77,11 +77,3 @@ def _finish(tasks: list[subprocess.Popen[str]]) -> list[str]:
 def _own_address(address: str) -> dict[str, str]:
     host, _, port = address.rpartition(":")
     return {"POD_IP": host, "PADDLE_PORT": port}
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports

@@ -1,113 +1,130 @@
-"""Fits a line through house prices, on one trainer or several, with nothing but the standard library.
+"""Fits a line through house prices with PaddlePaddle, on one trainer or several, by PaddleCloud's variables alone.
 
-Every trainer reads its share of the houses; their gradients are averaged after each pass, so all of them hold the same
-weights, and the model is the same whatever their number. Without PaddleCloud's variables it trains alone, right here.
+Trainers average their gradients among themselves (paddle.DataParallel), or send them to pservers where the job has
+some. Without any of the variables it trains alone, right here.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
-import json
+import hashlib
 import os
-import random
-import threading
 from pathlib import Path
 
-import average
+import numpy as np
+import pserver
 
-PASSES = int(os.environ.get("PASSES", "3000"))
-LEARNING_RATE = 0.0015
-REPORTS = 20
+PASSES = int(os.environ.get("PASSES", "200"))
+LEARNING_RATE = 0.02
+REPORTS = 10
 
 
 def main() -> None:
-    trainers = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
-    pservers = _addresses("PADDLE_PSERVERS_IP_PORT_LIST")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sync", action="store_true", help="pservers take a step when all trainers have sent theirs")
+    sync = parser.parse_args().sync
+    pservers = [address for address in os.environ.get("PADDLE_PSERVERS_IP_PORT_LIST", "").split(",") if address]
     if os.environ.get("TRAINING_ROLE") == "PSERVER":
-        serve(trainers)
+        pserver.serve(int(os.environ["PADDLE_TRAINERS_NUM"]), LEARNING_RATE, sync=sync)
+    elif pservers:
+        train_by_pservers(pservers)
     else:
-        train(int(os.environ.get("PADDLE_TRAINER_ID", "0")), trainers, pservers)
+        train_together()
 
 
-def serve(trainers: int) -> None:
-    """A pserver's part: average its share of the numbers for as long as there are trainers."""
-    address = f"{os.environ['POD_IP']}:{os.environ['PADDLE_PORT']}"
-    server = average.listen(address)
-    print(f"pserver at {address}, waiting for {trainers} trainers")
-    print(f"averaged {average.serve(server, trainers)} times; the trainers have left")
+def train_together() -> None:
+    """All trainers as one group: after each pass they hold the same weights."""
+    import paddle
+    import paddle.distributed as dist
 
-
-def train(rank: int, trainers: int, pservers: list[str]) -> None:
-    houses, prices = read_houses(rank, trainers)
-    print(f"trainer {rank} of {trainers}: {len(houses)} houses")
-    group = meet(rank, trainers, pservers)
-    weights = first_weights(len(houses[0]))
+    dist.init_parallel_env()
+    rank, world = dist.get_rank(), dist.get_world_size()
+    houses, prices = read_houses(rank, world)
+    paddle.seed(rank)  # each begins elsewhere: DataParallel gives all of them the first one's weights
+    line = paddle.nn.Linear(houses.shape[1], 1)
+    model = paddle.DataParallel(line) if world > 1 else line
+    optimizer = paddle.optimizer.SGD(LEARNING_RATE, parameters=model.parameters())
     for number in range(1, PASSES + 1):
-        gradient, loss, count = look(houses, prices, weights)
-        mean = group.mean([*gradient, loss, count]) if group else [*gradient, loss, count]
-        *gradient, loss, count = mean
-        weights = [weight - LEARNING_RATE * slope / count for weight, slope in zip(weights, gradient)]
-        if number % max(1, PASSES // REPORTS) == 0 or number == 1:
-            print(f"pass {number}  loss {loss / count:.4f}")
-    if group:
-        group.close()
-    save(weights, loss / count)
+        loss = paddle.nn.functional.mse_loss(model(paddle.to_tensor(houses)), paddle.to_tensor(prices))
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        if reports(number):
+            mean = loss.detach()
+            if world > 1:
+                dist.all_reduce(mean)
+            print(f"pass {number}  loss {mean.item() / world:.4f}")
+    digest = save(line)
+    digests = [digest]
+    if world > 1:
+        digests = []
+        dist.all_gather_object(digests, digest)
+    if len(set(digests)) > 1:
+        raise SystemExit(f"the ranks do not hold the same weights: {digests}")
+    print(f"{world} of {world} ranks hold the weights {digest[:16]}")
 
 
-def read_houses(rank: int, trainers: int) -> tuple[list[list[float]], list[float]]:
-    """This trainer's houses: a 1 for the base price, then columns with mean 0 and deviation 1 over all houses."""
+def train_by_pservers(pservers: list[str]) -> None:
+    """The pservers hold the weights: gradients go there, and what has become of the weights comes back."""
+    import paddle
+
+    rank, world = int(os.environ["PADDLE_TRAINER_ID"]), int(os.environ["PADDLE_TRAINERS_NUM"])
+    houses, prices = read_houses(rank, world)
+    paddle.seed(rank)
+    line = paddle.nn.Linear(houses.shape[1], 1)
+    servers = pserver.Servers(pservers, rank)
+    done, weights = servers.join(flat([one.numpy() for one in line.parameters()]))
+    if done:
+        print(f"going on after pass {done}")
+    for number in range(done + 1, PASSES + 1):
+        put(line, weights)
+        loss = paddle.nn.functional.mse_loss(line(paddle.to_tensor(houses)), paddle.to_tensor(prices))
+        loss.backward()
+        weights = servers.step(flat([one.grad.numpy() for one in line.parameters()]))
+        line.clear_gradients()
+        if reports(number):
+            print(f"pass {number}  loss {loss.item():.4f}")
+    put(line, servers.leave())
+    print(f"saved the weights {save(line)[:16]}")
+
+
+def read_houses(rank: int, world: int) -> tuple[np.ndarray, np.ndarray]:
+    """This trainer's share of the houses, columns with mean 0 and deviation 1 over all houses."""
     folder = Path(os.environ.get("LOCAL_MOUNT_PATH") or Path(__file__).parent)
     with (folder / "data/housing.csv").open(newline="") as file:
-        rows = [[float(cell) for cell in row] for row in list(csv.reader(file))[1:]]
-    *columns, prices = zip(*rows)
-    scaled = [_scaled(column) for column in columns]
-    houses = [[1.0, *house] for house in zip(*scaled)]
-    return houses[rank::trainers], list(prices[rank::trainers])
+        table = np.array([[float(cell) for cell in row] for row in list(csv.reader(file))[1:]], dtype=np.float32)
+    houses, prices = table[:, :-1], table[:, -1:]
+    houses = (houses - houses.mean(axis=0)) / houses.std(axis=0)
+    print(f"trainer {rank} of {world}: {len(houses[rank::world])} of {len(houses)} houses")
+    return houses[rank::world], prices[rank::world]
 
 
-def meet(rank: int, trainers: int, pservers: list[str]) -> average.Group | None:
-    """The way to the other trainers: by the pservers where there are some, else by trainer 0 at its own endpoint."""
-    if trainers == 1 and not pservers:
-        return None
-    addresses = pservers or _addresses("PADDLE_TRAINER_ENDPOINTS")[:1]
-    if not pservers and rank == 0:
-        threading.Thread(target=average.serve, args=(average.listen(addresses[0]), trainers), daemon=True).start()
-    group = average.Group(addresses)
-    print(f"averaging at {', '.join(addresses)}")
-    return group
+def reports(number: int) -> bool:
+    return number == 1 or number % max(1, PASSES // REPORTS) == 0
 
 
-def first_weights(count: int) -> list[float]:
-    dice = random.Random(0)
-    return [dice.uniform(-1, 1) for _ in range(count)]
+def flat(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([array.ravel() for array in arrays])
 
 
-def look(houses: list[list[float]], prices: list[float], weights: list[float]) -> tuple[list[float], float, float]:
-    """Sums over these houses: of the gradients, of the squared errors, and how many they are."""
-    gradient = [0.0] * len(weights)
-    loss = 0.0
-    for house, price in zip(houses, prices):
-        error = sum(map(float.__mul__, house, weights)) - price
-        loss += error * error
-        gradient = [slope + 2 * error * value for slope, value in zip(gradient, house)]
-    return gradient, loss, float(len(houses))
+def put(line, vector: np.ndarray) -> None:
+    for parameter in line.parameters():
+        size = int(np.prod(parameter.shape))
+        parameter.set_value(vector[:size].reshape(parameter.shape))
+        vector = vector[size:]
 
 
-def save(weights: list[float], loss: float) -> None:
+def save(line) -> str:
+    """Save the model as PaddlePaddle does, and give a digest of its weights."""
+    import paddle
+
     folder = Path(os.environ.get("OUTPUT_PATH", "output"))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.json").write_text(json.dumps({"weights": weights, "loss": loss}, indent=1) + "\n")
-    print(f"saved {folder / 'model.json'}  loss {loss:.4f}")
-
-
-def _scaled(column: tuple[float, ...]) -> list[float]:
-    mean = sum(column) / len(column)
-    deviation = (sum((value - mean) ** 2 for value in column) / len(column)) ** 0.5
-    return [(value - mean) / deviation for value in column]
-
-
-def _addresses(variable: str) -> list[str]:
-    return [address for address in os.environ.get(variable, "").split(",") if address]
+    paddle.save(line.state_dict(), str(folder / "model.pdparams"))
+    digest = hashlib.sha256(flat([one.numpy() for one in line.parameters()]).tobytes()).hexdigest()
+    (folder / "weights.sha256").write_text(digest + "\n")
+    return digest
 
 
 if __name__ == "__main__":

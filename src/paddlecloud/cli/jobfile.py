@@ -25,6 +25,7 @@ class FileRole(Struct, frozen=True, kw_only=True):
     resources: FileResources = FileResources()
     min_failed: int = 1
     min_succeeded: int | None = None
+    restarts: int = 0
 
 
 class FileRetry(Struct, frozen=True, kw_only=True):
@@ -140,7 +141,13 @@ def _role(name: str, role: FileRole) -> RoleSpec:
     least = 0 if name == PSERVER and role.min_succeeded is None else role.min_succeeded
     share = resources(role.resources.cpus, role.resources.memory, role.resources.gpus)
     return RoleSpec(
-        name=name, count=role.count, command=role.run, resources=share, min_failed=role.min_failed, min_succeeded=least
+        name=name,
+        count=role.count,
+        command=role.run,
+        resources=share,
+        min_failed=role.min_failed,
+        min_succeeded=least,
+        restarts=role.restarts,
     )
 
 

@@ -221,7 +221,8 @@ class _Supervision:
         self._packages, self._command = None, self._task.command
         if outcome.succeeded:
             wanted.complete()
-            self._log.note(f"its environment was built in {time.monotonic() - began:.0f} s")
+            built = f"its environment was built in {time.monotonic() - began:.0f} s"
+            self._log.note(f"no need: this machine's Python has all of {what}" if wanted.is_machines else built)
             return None
         if self._stopping:
             return outcome

@@ -62,13 +62,14 @@ def test_roles_are_several_kinds_of_task(tmp_path: Path) -> None:
 time_limit: 00:10:00
 roles:
   pserver: {run: sh ps.sh, count: 2}
-  trainer: {run: sh run.sh, count: 3, resources: {cpus: 1}, min_failed: 2}
+  trainer: {run: sh run.sh, count: 3, resources: {cpus: 1}, min_failed: 2, restarts: 3}
 """
     file = jobfile.read(put(tmp_path, text))
     spec = jobfile.with_roles(file, {"wall_time": "00:10:00"})
     pserver, trainer = spec.roles
     assert (pserver.name, pserver.count, pserver.successes_needed, pserver.command) == ("pserver", 2, 0, "sh ps.sh")
     assert (trainer.count, trainer.min_failed, trainer.resources) == (3, 2, Resources(cpus=1.0))
+    assert (trainer.restarts, pserver.restarts) == (3, 0)
     assert spec.wall_time_seconds == 600
     with pytest.raises(InvalidError, match="time_limit 30 has no unit"):
         jobfile.with_roles(file, {"wall_time": "30"})

@@ -45,6 +45,11 @@ SEED_001 = {
     "NAMESPACE": "some-one-example-com",
     "PADDLECLOUD_PFS": "/pfs",
 }
+# Without one of these a framework was seen to train alone, or to fail far from the cause.
+SILENT = (
+    "PADDLE_TRAINER_ID PADDLE_TRAINERS_NUM PADDLE_NNODES PADDLE_GLOBAL_SIZE PADDLE_TRAINER_ENDPOINTS "
+    "PADDLE_CURRENT_ENDPOINT PADDLE_MASTER RANK WORLD_SIZE PET_NNODES TF_CONFIG JAX_NUM_PROCESSES"
+).split()
 TRAINERS = ["127.0.0.2:20000", "127.0.0.3:20001"]
 PSERVERS = ["127.0.0.4:20002", "127.0.0.5:20003"]
 
@@ -172,6 +177,13 @@ def test_slurms_variables_are_set_only_on_request() -> None:
     assert {name: found.get(name) for name in SLURM} == SLURM
 
 
+@pytest.mark.parametrize("name", SILENT)
+def test_no_trainer_is_without_its_number_and_its_peers_and_nobody_may_set_them(name: str) -> None:
+    assert environment(alone())[name]
+    assert environment(SECOND_OF_TWO)[name]
+    assert name in GANG
+
+
 def test_all_that_cannot_be_overridden_is_in_the_table() -> None:
     assert {variable.name for variable in VARIABLES} >= GANG
 
@@ -204,6 +216,7 @@ def test_a_cpu_task_gets_gloo_and_no_gpu() -> None:
         "",
         "0",
     )
+    assert (found["OMP_NUM_THREADS"], found["PYTHONUNBUFFERED"]) == ("1", "1")
 
 
 @pytest.mark.parametrize(

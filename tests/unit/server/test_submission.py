@@ -12,6 +12,7 @@ from msgspec import structs
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import JobSpec, Resources, RoleSpec
 from paddlecloud.model.user import ALL_CLUSTERS, Quota
+from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler.day import day_of
 from paddlecloud.scheduler.ledger import Standing, Tally
 from paddlecloud.scheduler.quota import OPEN, Limit, Policy
@@ -122,6 +123,12 @@ def test_a_wrong_spec_is_refused_and_the_field_named(wrong: JobSpec, field: str)
 )
 def test_a_right_spec_is_taken(right: JobSpec) -> None:
     check_shape(right, LIMITS)
+
+
+@pytest.mark.parametrize("name", sorted(GANG))
+def test_what_numbers_a_trainer_and_names_its_peers_is_refused(name: str) -> None:
+    with pytest.raises(InvalidError, match=f"env {name} is set by PaddleCloud"):
+        check_shape(spec(env={name: "1"}), LIMITS)
 
 
 def test_machines_of_ones_own_are_refused_in_words_and_not_dropped() -> None:
