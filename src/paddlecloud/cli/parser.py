@@ -132,10 +132,14 @@ class Parser(argparse.ArgumentParser):
     def _refuse_misunderstood(self, given: Sequence[str]) -> None:
         """Before argparse looks: it would first complain of what is missing, which is often what was misspelt."""
         words = iter(given)
+        may_be_value = False
         for word in words:
             name, equals, _ = word.partition("=")
-            if (option := self._option_string_actions.get(name)) is not None:
-                if option.nargs != 0 and not equals:
+            if may_be_value and not word.startswith("-"):
+                may_be_value = False
+            elif (option := self._option_string_actions.get(name)) is not None:
+                may_be_value = option.nargs == "?" and not equals
+                if option.nargs not in (0, "?") and not equals:
                     next(words, None)
             elif wrong := self._misunderstood(word):
                 self.error(wrong)

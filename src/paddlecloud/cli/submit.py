@@ -77,6 +77,16 @@ def talk_next(job: Job) -> None:
         shell.talk("\n".join([submitted(job), *explain.next_commands(job)]))
 
 
+def tell(job: Job, output: str) -> None:
+    """Print what was submitted in the form that was asked for: by itself the id."""
+    if output in ("table", "wide", "name"):
+        print(job.id)
+    else:
+        show.one(job, output, job.id, lambda one: one.id)
+    if output in ("table", "wide"):
+        talk_next(job)
+
+
 def follow_states(client: Client, job: str) -> JobDetail:
     """Print each change of state with its time until the end (seed 002's watch_mode)."""
     for moved in client.events(job, follow=True):
@@ -98,9 +108,14 @@ def _add_job_options(parser: Parser) -> None:
     parser.add_argument(
         "-f", "--file", type=path, metavar="JOB.YAML", help="a job file (YAML or JSON); flags win over it"
     )
-    parser.add_argument("--name", help="the job's name (tmp_job)")
+    add_settings(parser)
+
+
+def add_settings(parser: Parser, *, name: str = "tmp_job", nodes: str = "--nodes", count: int = 1) -> None:
+    """What a job may ask for beside its folder and its command; `count` trainers by `nodes` if it does not say."""
+    parser.add_argument("--name", help=f"the job's name ({name})")
     parser.add_argument("--cluster", help="where to run it (default)")
-    parser.add_argument("--nodes", type=int, metavar="N", help="number of trainers (1)")
+    parser.add_argument(nodes, dest="nodes", type=int, metavar="N", help=f"number of trainers ({count})")
     parser.add_argument("--cpus", type=float, metavar="N", help="CPUs for each task")
     parser.add_argument("--memory", metavar="SIZE", help="memory for each task: 4Gi, 10GB")
     parser.add_argument("--gpus", type=int, metavar="N", help="GPUs for each trainer")
@@ -131,12 +146,7 @@ def _submit(args: Namespace) -> None:
     with connect() as client:
         spec, folder = _wanted(args)
         job = send(client, spec, folder)
-    if args.output in ("table", "wide", "name"):
-        print(job.id)
-    else:
-        show.one(job, args.output, job.id, lambda one: one.id)
-    if args.output in ("table", "wide"):
-        talk_next(job)
+    tell(job, args.output)
 
 
 def _run(args: Namespace) -> int:
@@ -166,7 +176,7 @@ def _attend(client: Client, job: str) -> JobDetail:
 
 def _wanted(args: Namespace) -> tuple[JobSpec, Path | None]:
     file = jobfile.read(Path(args.file)) if args.file else jobfile.JobFile()
-    asked = jobfile.asked(file) | _flags(args)
+    asked = jobfile.asked(file) | flags(args)
     if "env" in asked:
         asked["env"] = jobfile.asked(file).get("env", {}) | asked["env"]
     if file.roles and args.command:
@@ -200,7 +210,8 @@ def _folder(args: Namespace, file: jobfile.JobFile) -> Path | None:
     )
 
 
-def _flags(args: Namespace) -> dict[str, Any]:
+def flags(args: Namespace) -> dict[str, Any]:
+    """What was asked for by flags, in the words of a job."""
     given = {
         "command": _command(args.command),
         "name": args.name,

@@ -66,6 +66,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("query_job", _SEED, "aliases", "a job's fields: --job_id=job-…"),
         Verb("kill_job", _SEED, "aliases", "stop a job: --job_id=job-…"),
         Verb("get_files", _SEED, "aliases", "list or download results: --job_id=job-… --download=1"),
+        Verb("plsc", _SEED, "plsc", "train its example: faces of 10,000 people, the classes split over the trainers"),
         Verb("get", _PADDLE, "get", "get jobs, get workers JOB, get quota, get registry"),
         Verb("file", _PADDLE, "pfs", "file put src dest, file get src dest, file ls path"),
         Verb("registry", _PADDLE, "paddlepaddle", "keep your password of an image registry, for submit -registry"),

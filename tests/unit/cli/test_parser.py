@@ -167,3 +167,11 @@ def test_the_overview_has_every_public_verb_once() -> None:
     text = verbs.overview()
     lines = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
     assert sorted(lines) == sorted(name for name, verb in verbs.VERBS.items() if verb.group)
+
+
+def test_an_option_whose_value_may_be_left_out_takes_no_other_option_for_it() -> None:
+    made = verbs.parser(verbs.VERBS["plsc"])
+    assert made.read(["--partial-fc", "--small"]).small
+    assert made.read(["--partial-fc", "0.5", "--small"]).partial_fc == 0.5
+    assert "did you mean '--small'?" in error("plsc", "--partial-fc", "--smal")
+    assert "'more' is one argument too many" in error("plsc", "--partial-fc", "0.5", "more")
