@@ -41,7 +41,7 @@ def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_the_demo_goes_from_nothing_to_the_results_of_both_ranks(tmp_path: Path, shell: dict[str, str]) -> None:
     demo = ROOT / "tools" / "demo.sh"
     ran = subprocess.run(
-        ["sh", demo], env=shell, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150
+        ["sh", demo], env=shell, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200
     )
     assert ran.returncode == 0, ran.stdout
     job = re.findall(r"job-[0-9a-f]{32}", ran.stdout)[0]

@@ -47,7 +47,7 @@ def left(server: Lab, job: str, name: str) -> list[str]:
 )
 def test_two_trainers_learn_the_same(server: Lab, example: str, model: str) -> None:
     job = server.client().submit(EXAMPLES / example / "job", command="python train.py", nodes=2).id
-    server.ends(job, "success", seconds=150)
+    server.ends(job, "success", seconds=200)
     log = server.out("logs", job)
     for rank in range(2):
         losses = [float(loss) for loss in re.findall(rf"rank {rank} of 2  step \d+  loss ([\d.]+)", log)]

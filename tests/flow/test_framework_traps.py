@@ -51,7 +51,7 @@ def test_a_taken_port_ends_the_whole_gang_at_once(lab_with_frameworks: Lab) -> N
     lab = lab_with_frameworks
     lab.folder("taken", train_py=TAKEN)
     job = lab.out("submit", "taken", "--nodes", "2", "--", "python", "train.py").split()[-1]
-    lab.ends(job, "failed", seconds=60)
+    lab.ends(job, "failed", seconds=150)
     assert lab.field(job, "error_msg").startswith("trainer-0 failed first")
     assert "meeting at" in lab.out("logs", job, "-w", "trainer-1")
     assert not wait_until(lambda: [processes_with(job)], "nothing of it is left")[0]
@@ -62,7 +62,7 @@ def test_a_killed_rank_has_all_start_again_with_new_ports_and_the_attempt_counte
     lab = lab_with_frameworks
     lab.folder("killed", train_py=KILLED)
     job = lab.out("submit", "killed", "--nodes", "2", "--retry", "1", "--", "python", "train.py").split()[-1]
-    lab.ends(job, "success", seconds=90)
+    lab.ends(job, "success", seconds=150)
     told = [line.rpartition(" | ")[2] for line in lab.out("logs", job).splitlines()]
     assert [line for line in told if line.startswith("attempt")] == ["attempt 2 world 2"] * 2
     assert len({line for line in told if line.startswith("port")}) == 2
