@@ -8,7 +8,6 @@ import pytest
 
 from tests.flow.lab import Lab, processes_with
 from tests.frameworks import SETTINGS, needs
-from tests.waiting import wait_until
 
 # Somebody else listens where the first trainer is to: it aborts, and the others wait for a quarter of an hour.
 TAKEN = """
@@ -54,7 +53,7 @@ def test_a_taken_port_ends_the_whole_gang_at_once(lab_with_frameworks: Lab) -> N
     lab.ends(job, "failed", seconds=150)
     assert lab.field(job, "error_msg").startswith("trainer-0 failed first")
     assert "meeting at" in lab.out("logs", job, "-w", "trainer-1")
-    assert not wait_until(lambda: [processes_with(job)], "nothing of it is left")[0]
+    assert processes_with(job) == []
 
 
 @needs("torch")

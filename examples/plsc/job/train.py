@@ -19,6 +19,7 @@ import numpy as np
 import zip_reader
 
 CLASSES = 10000  # of pictures that are made
+PASSES, PARTIAL_PASSES = 10, 14  # a class that takes part in fewer steps needs more of them
 _TOLD_SECONDS = 10.0
 _FIGURES = "figures.json"
 
@@ -87,7 +88,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", metavar="FOLDER", help="of zip files and label.txt (data)")
     parser.add_argument("--classes", type=int, default=0, help="how many (as many as label.txt has)")
-    parser.add_argument("--passes", type=int, default=10, help="over all pictures (10)")
+    parser.add_argument("--passes", type=int, help=f"over all pictures ({PASSES}; with partial FC {PARTIAL_PASSES})")
     parser.add_argument("--batch", type=int, default=128, help="pictures of a step, of all trainers together (128)")
     parser.add_argument("--rate", type=float, default=0.2, help="highest learning rate (0.2)")
     parser.add_argument(
@@ -103,7 +104,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--tested", type=int, default=zip_reader.TESTED, help="pictures to test with, at most (1024)")
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance (1)")
     parser.add_argument("--resume", metavar="PATH", help="results of a job to go on from")
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.passes = given.passes or (PASSES if given.partial_fc >= 1 else PARTIAL_PASSES)
+    return given
 
 
 def read_pictures(given: argparse.Namespace, rank: int, count: int):

@@ -51,7 +51,7 @@ def plsc(parser: Parser) -> None:
     )
     parser.add_argument("--small", action="store_true", help=f"{SMALL['classes']} people, {SMALL['passes']} passes")
     parser.add_argument("--classes", type=count, metavar="N", help=f"people whose pictures are made ({CLASSES})")
-    parser.add_argument("--passes", type=count, metavar="N", help="passes over all pictures (10)")
+    parser.add_argument("--passes", type=count, metavar="N", help="passes over all pictures (10; with --partial-fc 14)")
     parser.add_argument(
         "--partial-fc",
         nargs="?",
