@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paddlecloud.backends.base import Backend, Launch, Mount, TaskLaunch
 from paddlecloud.model import paths
-from paddlecloud.model.job import Placement, Resources, TaskPlacement
+from paddlecloud.model.job import Placement, Resources, RoleSpec, TaskPlacement
 from paddlecloud.model.task import Report
 
 DEADLINE_SECONDS = 60.0
@@ -60,6 +60,11 @@ def make_launch(
         tasks=tuple(
             TaskLaunch(name=paths.task_name(role, index), role=role, index=index, command=command, restarts=restarts)
             for role, index, command in named
+        ),
+        roles=tuple(
+            RoleSpec(name=role, count=len(of), command="")
+            for role, of in (("trainer", commands), ("pserver", pservers))
+            if of
         ),
         env=env or {},
         uses_gpus=False,

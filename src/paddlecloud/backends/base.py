@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paddlecloud.model.errors import PaddleCloudError
-from paddlecloud.model.job import Placement, Resources
+from paddlecloud.model.job import Placement, Resources, RoleSpec
 from paddlecloud.model.task import Report
 
 
@@ -46,6 +46,7 @@ class Launch:
     attempt: int
     placement: Placement
     tasks: tuple[TaskLaunch, ...]
+    roles: tuple[RoleSpec, ...]
     env: Mapping[str, str]  # what the user asked for, on top of the contract
     uses_gpus: bool
     distribute: str | None  # "PSERVER" or "NCCL2" for several trainers, None for one

@@ -4,6 +4,7 @@ TaskFile                        from the launch
 command, role, index            its TaskLaunch
 address, ports, gpus, limits    its TaskPlacement
 trainers, pservers, workers     the endpoints of all tasks, by role
+roles                           the same with resources, for OpenPAI's variables
 master, coordinator             endpoints of the first trainer
 cwd, pfs                        as they are below /pfs, or where they are on this machine if tasks have no root folder
 output, log_file, log_folder    <results>/rank-0, <results>/log/trainer-0.log, <results>/log/trainer-0
@@ -17,10 +18,10 @@ from pathlib import Path
 
 from paddlecloud.backends.base import Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
-from paddlecloud.model.job import PSERVER, TaskPlacement
+from paddlecloud.model.job import NOTHING, PSERVER, Placement, RoleSpec, TaskPlacement
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
-from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, TaskFile
+from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Role, TaskFile
 
 _LOOPBACK = "127.0.0.1"
 
@@ -68,6 +69,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         attempt=launch.attempt,
         task=task.name,
         role=task.role,
+        role_index=task.index,
         rank=(pservers if task.role == PSERVER else trainers).index(task),
         command=task.command,
         address=place.address or _LOOPBACK,
@@ -79,6 +81,8 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         coordinator=next(iter(_endpoints(trainers, placed, COORDINATOR)), None),
         trainer_count=len(trainers),
         pserver_count=len(pservers),
+        roles=[_role(role, launch.placement) for role in launch.roles],
+        cluster=launch.placement.cluster,
         distribute=launch.distribute,
         uses_gpus=launch.uses_gpus,
         gpus=list(place.gpus),
@@ -120,6 +124,21 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         slurm=launch.slurm,
         quiet_seconds=launch.quiet_seconds,
         note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",
+    )
+
+
+def _role(role: RoleSpec, placement: Placement) -> Role:
+    places = [place for place in placement.tasks if place.role == role.name]
+    share = places[0].resources if places else NOTHING
+    return Role(
+        name=role.name,
+        gpus=share.gpus,
+        cpus=share.cpus,
+        memory_bytes=share.memory_bytes,
+        min_failed=role.min_failed,
+        min_succeeded=role.successes_needed,
+        addresses=[place.address or _LOOPBACK for place in places],
+        ports=[list(place.ports) for place in places],
     )
 
 

@@ -7,12 +7,25 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 4
+FORMAT = 5
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
 class TaskFileError(Exception):
     """The file cannot be understood; the message names it and the field."""
+
+
+class Role(NamedTuple):
+    """One kind of task of the job: what each of its tasks has, and where they are, by index."""
+
+    name: str
+    gpus: int
+    cpus: float
+    memory_bytes: int
+    min_failed: int  # so many failures of it end the job
+    min_succeeded: int  # so many successes of it does the job need
+    addresses: "list[str]"
+    ports: "list[list[int]]"
 
 
 class TaskFile(NamedTuple):
@@ -23,6 +36,7 @@ class TaskFile(NamedTuple):
     attempt: int
     task: str
     role: str
+    role_index: int  # its place in its role
     rank: int  # PADDLE_TRAINER_ID: its place among the trainers, or among the pservers
     command: str
     address: str
@@ -34,6 +48,8 @@ class TaskFile(NamedTuple):
     coordinator: str | None  # the same for JAX
     trainer_count: int
     pserver_count: int
+    roles: list[Role]
+    cluster: str
     distribute: str | None
     uses_gpus: bool
     gpus: list[int]
@@ -99,7 +115,7 @@ def decode(text: bytes, where: str = "task file") -> TaskFile:
     if plain.get("format") != FORMAT:
         raise TaskFileError(f"{where} has format {plain.get('format')!r}; this runtime reads format {FORMAT}")
     _check_fields(plain, where)
-    return TaskFile(**plain)
+    return TaskFile(**{**plain, "roles": [Role(*role) for role in plain["roles"]]})
 
 
 def read(path: str) -> TaskFile:
@@ -121,6 +137,10 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_role(value: object) -> bool:
+    return isinstance(value, list) and len(value) == len(Role._fields)
+
+
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "str | None": lambda value: value is None or isinstance(value, str),
@@ -130,6 +150,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: isinstance(value, bool),
     "list[str]": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
     "list[int]": lambda value: isinstance(value, list) and all(_is_int(item) for item in value),
+    "list[Role]": lambda value: isinstance(value, list) and all(_is_role(item) for item in value),
     "dict[str, str]": lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
 }
 # A NamedTuple keeps its annotations as references to what they name.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Callable, NamedTuple
 
+from paddlecloud.runtime import openpai
 from paddlecloud.runtime.taskfile import TaskFile
 
 HANDLE = "PADDLECLOUD_HANDLE"
@@ -45,7 +46,7 @@ def environment(task: TaskFile) -> dict[str, str]:
     """All variables of a task: the contract, then the user's own, then the marks that its processes are found by."""
     contract = {variable.name: variable.value(task) for variable in VARIABLES}
     set_ones = {name: value for name, value in contract.items() if value is not None}
-    return {**set_ones, **task.env, HANDLE: task.handle, TASK: task.task}
+    return {**set_ones, **openpai.environment(task), **task.env, HANDLE: task.handle, TASK: task.task}
 
 
 def _flag(value: bool) -> str:

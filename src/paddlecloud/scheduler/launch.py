@@ -43,6 +43,7 @@ def launch(
             )
             for task in placement.tasks
         ),
+        roles=job.spec.roles,
         env=job.spec.env,
         uses_gpus=any(task.gpus for task in placement.tasks),
         distribute=distribution(job.spec),

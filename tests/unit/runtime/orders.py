@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlecloud.runtime.taskfile import TaskFile
+from paddlecloud.runtime.taskfile import Role, TaskFile
 
 ALONE = TaskFile(
     handle="job-1-1",
@@ -12,6 +12,7 @@ ALONE = TaskFile(
     attempt=1,
     task="trainer-0",
     role="trainer",
+    role_index=0,
     rank=0,
     command="true",
     address="127.0.0.2",
@@ -23,6 +24,8 @@ ALONE = TaskFile(
     coordinator="127.0.0.2:20003",
     trainer_count=1,
     pserver_count=0,
+    roles=[Role("trainer", 0, 1.0, 1 << 20, 1, 1, ["127.0.0.2"], [[20000, 20001, 20002, 20003]])],
+    cluster="local",
     distribute=None,
     uses_gpus=False,
     gpus=[],
@@ -67,4 +70,7 @@ ALONE = TaskFile(
 
 
 def alone(**changes: object) -> TaskFile:
-    return ALONE._replace(**changes)  # type: ignore[arg-type]
+    task = ALONE._replace(**changes)  # type: ignore[arg-type]
+    if task.role in [role.name for role in task.roles]:
+        return task
+    return task._replace(roles=[*task.roles, ALONE.roles[0]._replace(name=task.role)])

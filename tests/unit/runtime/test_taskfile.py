@@ -24,8 +24,9 @@ def test_a_task_file_comes_back_as_it_was_written() -> None:
         ({"env": {"A": 1}}, "'env' must be dict"),
         ({"gpus": ["0"]}, "'gpus' must be list"),
         ({"command": None}, "'command' must be str, not None"),
+        ({"roles": [["trainer", 1]]}, "'roles' must be list"),
         ({"surprise": 1}, "'surprise' is not a known field"),
-        ({"format": 1}, "has format 1; this runtime reads format 4"),
+        ({"format": 1}, "has format 1; this runtime reads format 5"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], words: str) -> None:

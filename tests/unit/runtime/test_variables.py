@@ -161,7 +161,7 @@ def test_every_framework_finds_its_own_variables(framework: str) -> None:
 
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - {"paddle"}))
 def test_a_pserver_is_told_nothing_by_which_it_would_train(framework: str) -> None:
-    found = environment(SECOND_OF_TWO._replace(role="pserver", pservers=PSERVERS))
+    found = environment(alone(**{**SECOND_OF_TWO._asdict(), "role": "pserver", "pservers": PSERVERS}))
     assert not FRAMEWORKS[framework].keys() & found.keys()
 
 
