@@ -95,8 +95,9 @@ def kill_a_supervisor(lab: Lab, chance: random.Random) -> bool:
 
 
 def supervisors(lab: Lab) -> list[int]:
-    """The processes of this lab's server that watch over a task."""
-    found = []
+    """The processes of this lab's server that watch over a task. What one of them has forked to become the command is
+    called as they are for a moment: whoever kills that has killed the task."""
+    parents = {}
     for entry in Path("/proc").iterdir():
         try:
             if (
@@ -104,7 +105,7 @@ def supervisors(lab: Lab) -> list[int]:
                 and (entry / "comm").read_text() == "paddlecloud-run\n"
                 and str(lab.data).encode() in (entry / "cmdline").read_bytes()
             ):
-                found.append(int(entry.name))
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found
+    return [pid for pid, parent in parents.items() if parent not in parents]
