@@ -1,4 +1,4 @@
-"""The example without a framework does what its README says, without a server too."""
+"""The example without a framework does what its README says, without a server too; all name what they need."""
 
 from __future__ import annotations
 
@@ -77,3 +77,9 @@ def _finish(tasks: list[subprocess.Popen[str]]) -> list[str]:
 def _own_address(address: str) -> dict[str, str]:
     host, _, port = address.rpartition(":")
     return {"POD_IP": host, "PADDLE_PORT": port}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*/job/requirements.txt")), ids=str)
+def test_an_example_names_what_paddlepaddle_imports_without_asking_for_it(file: Path) -> None:
+    named = file.read_text()
+    assert "paddlepaddle" not in named or ("setuptools" in named and "numpy<2.4" in named)

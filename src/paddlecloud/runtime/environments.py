@@ -97,6 +97,7 @@ class Environment(NamedTuple):
         steps = [_SATISFIED.format(**quoted)] if self.machines else []
         if self.uv is not None:
             steps.append("export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1")  # as pip: a lab's own authority is the system's
+            steps.append("export UV_LINK_MODE=copy")  # its cache goes with the task, and is on another mount
             steps.append(f"{quoted['uv']} venv --no-project --quiet --python {quoted['python']} {env}")
             install = f"{quoted['uv']} pip install --python {env}/bin/python -r {quoted['file']}"
         else:
