@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.flow.lab import Lab
+from tests.frameworks import SETTINGS
 from tests.postgres import Postgres
 
 
@@ -29,6 +30,16 @@ def server_of_the_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
 def desk(server_of_the_file: Lab, tmp_path: Path) -> Lab:
     """An empty HOME and work folder at the server that the stories of this file share, which has no settings."""
     return server_of_the_file.beside(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def frameworks_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A server for the stories of a file whose tasks find the frameworks installed."""
+    made = Lab(tmp_path_factory.mktemp("frameworks"))
+    made.configure(SETTINGS)
+    made.type("up")
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.flow.lab import Lab, processes_with
-from tests.frameworks import SETTINGS, needs
+from tests.frameworks import needs
 
 # Somebody else listens where the first trainer is to: it aborts, and the others wait for a quarter of an hour.
 TAKEN = """
@@ -37,32 +33,22 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
-def lab_with_frameworks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    made = Lab(tmp_path_factory.mktemp("traps"))
-    made.configure(SETTINGS)
-    yield made
-    made.close()
-
-
 @needs("paddle")
-def test_a_taken_port_ends_the_whole_gang_at_once(lab_with_frameworks: Lab) -> None:
-    lab = lab_with_frameworks
-    lab.folder("taken", train_py=TAKEN)
-    job = lab.out("submit", "taken", "--nodes", "2", "--", "python", "train.py").split()[-1]
-    lab.ends(job, "failed", seconds=150)
-    assert lab.field(job, "error_msg").startswith("trainer-0 failed first")
-    assert "meeting at" in lab.out("logs", job, "-w", "trainer-1")
+def test_a_taken_port_ends_the_whole_gang_at_once(frameworks_lab: Lab) -> None:
+    frameworks_lab.folder("taken", train_py=TAKEN)
+    job = frameworks_lab.out("submit", "taken", "--nodes", "2", "--", "python", "train.py").split()[-1]
+    frameworks_lab.ends(job, "failed", seconds=150)
+    assert frameworks_lab.field(job, "error_msg").startswith("trainer-0 failed first")
+    assert "meeting at" in frameworks_lab.out("logs", job, "-w", "trainer-1")
     assert processes_with(job) == []
 
 
 @needs("torch")
-def test_a_killed_rank_has_all_start_again_with_new_ports_and_the_attempt_counted(lab_with_frameworks: Lab) -> None:
-    lab = lab_with_frameworks
-    lab.folder("killed", train_py=KILLED)
-    job = lab.out("submit", "killed", "--nodes", "2", "--retry", "1", "--", "python", "train.py").split()[-1]
-    lab.ends(job, "success", seconds=150)
-    told = [line.rpartition(" | ")[2] for line in lab.out("logs", job).splitlines()]
+def test_a_killed_rank_has_all_start_again_with_new_ports_and_the_attempt_counted(frameworks_lab: Lab) -> None:
+    frameworks_lab.folder("killed", train_py=KILLED)
+    job = frameworks_lab.out("submit", "killed", "--nodes", "2", "--retry", "1", "--", "python", "train.py").split()[-1]
+    frameworks_lab.ends(job, "success", seconds=150)
+    told = [line.rpartition(" | ")[2] for line in frameworks_lab.out("logs", job).splitlines()]
     assert [line for line in told if line.startswith("attempt")] == ["attempt 2 world 2"] * 2
     assert len({line for line in told if line.startswith("port")}) == 2
-    assert "trainer-1 failed first: exit code 137: SIGKILL" in (shown := lab.out("show", job)), shown
+    assert "trainer-1 failed first: exit code 137: SIGKILL" in (shown := frameworks_lab.out("show", job)), shown

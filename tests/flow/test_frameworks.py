@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.flow.lab import Lab
 from tests.flow.trainings import TRAININGS
-from tests.frameworks import SETTINGS, needs
+from tests.frameworks import needs
 
 CELLS = [
     pytest.param(name, tasks, marks=needs(training.package), id=f"{name}-{tasks}")
@@ -19,17 +19,14 @@ CELLS = [
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, int], list[dict[str, float]]]]:
+def trained(frameworks_lab: Lab) -> Callable[[str, int], list[dict[str, float]]]:
     """What the processes of a cell told at their end; the jobs of a framework are sent at once, and queue."""
-    lab = Lab(tmp_path_factory.mktemp("frameworks"))
-    lab.configure(SETTINGS)
-    lab.type("up")
-    client = lab.client()
+    client = frameworks_lab.client()
     sent: dict[tuple[str, int], str] = {}
 
     def send(name: str) -> None:
         training = TRAININGS[name]
-        folder = lab.folder(name, train_py=training.script)
+        folder = frameworks_lab.folder(name, train_py=training.script)
         for tasks in (1, 2, 3):
             job = client.submit(folder, command=training.command, nodes=tasks, name=f"{name}-{tasks}")
             sent[name, tasks] = job.id
@@ -37,13 +34,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str,
     def told(name: str, tasks: int) -> list[dict[str, float]]:
         if (name, tasks) not in sent:
             send(name)
-        lab.ends(sent[name, tasks], "success", seconds=200)
-        results = lab.work / f"{name}-{tasks}"
+        frameworks_lab.ends(sent[name, tasks], "success", seconds=200)
+        results = frameworks_lab.work / f"{name}-{tasks}"
         client.download(sent[name, tasks], results)
         return [json.loads(path.read_text()) for path in results.glob("**/rank-*/seen-*.json")]
 
-    yield told
-    lab.close()
+    return told
 
 
 @pytest.mark.slow

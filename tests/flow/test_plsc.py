@@ -8,13 +8,12 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.flow.lab import Lab, processes_with
-from tests.frameworks import PYTHON, SETTINGS, needs
+from tests.frameworks import PYTHON, needs
 from tests.waiting import wait_until
 
 pytestmark = [needs("paddle"), pytest.mark.slow, pytest.mark.timeout(900)]
@@ -25,37 +24,29 @@ TRAINED = ["conv2d_0.w_0", "conv2d_3.w_0", "fc_0.w_0", "fc_0.b_0", "batch_norm_0
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    made = Lab(tmp_path_factory.mktemp("plsc"))
-    made.configure(SETTINGS)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def trained(lab: Lab) -> str:
+def trained(frameworks_lab: Lab) -> str:
     """The small version, trained on two trainers, its results in the folder results."""
-    job = lab.out("plsc", "--small", "--time-limit", "10m").strip()
-    lab.ends(job, "success", seconds=600)
-    lab.type("cp", job, "results")
+    job = frameworks_lab.out("plsc", "--small", "--time-limit", "10m").strip()
+    frameworks_lab.ends(job, "success", seconds=600)
+    frameworks_lab.type("cp", job, "results")
     return job
 
 
-def figures(lab: Lab, results: str, job: str) -> list[dict[str, float]]:
-    text = (lab.work / results / job / "rank-0" / "figures.json").read_text()
+def figures(frameworks_lab: Lab, results: str, job: str) -> list[dict[str, float]]:
+    text = (frameworks_lab.work / results / job / "rank-0" / "figures.json").read_text()
     return list(json.loads(text))
 
 
-def test_the_small_version_recognizes_pictures_that_it_has_not_seen(lab: Lab, trained: str) -> None:
-    told = figures(lab, "results", trained)
+def test_the_small_version_recognizes_pictures_that_it_has_not_seen(frameworks_lab: Lab, trained: str) -> None:
+    told = figures(frameworks_lab, "results", trained)
     assert len(told) == 12
     assert told[-1]["test"] > BOUND
     assert told[-1]["loss"] < told[0]["loss"] / 5
-    assert "trainer 1 of 2: 450 pictures of 300 classes" in lab.out("logs", trained, "-w", "trainer-1")
+    assert "trainer 1 of 2: 450 pictures of 300 classes" in frameworks_lab.out("logs", trained, "-w", "trainer-1")
 
 
-def test_files_are_those_that_the_manual_lists(lab: Lab, trained: str) -> None:
-    listed = lab.out("get_files", f"--job_id={trained}").splitlines()
+def test_files_are_those_that_the_manual_lists(frameworks_lab: Lab, trained: str) -> None:
+    listed = frameworks_lab.out("get_files", f"--job_id={trained}").splitlines()
     size = {line.split()[0]: line.split()[1] for line in listed}
     top = f"output/{trained}"
     assert f"{top}/log/trainer-0.log" in size
@@ -73,18 +64,20 @@ def test_files_are_those_that_the_manual_lists(lab: Lab, trained: str) -> None:
 
 
 @pytest.mark.parametrize(("trainers", "classes"), [(1, [300]), (3, [100, 100, 100])])
-def test_it_goes_on_with_another_number_of_trainers(lab: Lab, trained: str, trainers: int, classes: list[int]) -> None:
-    before = figures(lab, "results", trained)
-    job = lab.out("plsc", "--small", "--passes=13", "--resume=results", f"--trainers={trainers}").strip()
-    lab.ends(job, "success", seconds=300)
+def test_it_goes_on_with_another_number_of_trainers(
+    frameworks_lab: Lab, trained: str, trainers: int, classes: list[int]
+) -> None:
+    before = figures(frameworks_lab, "results", trained)
+    job = frameworks_lab.out("plsc", "--small", "--passes=13", "--resume=results", f"--trainers={trainers}").strip()
+    frameworks_lab.ends(job, "success", seconds=300)
     steps = 14 * 12  # of 64 pictures out of 900, in each pass
-    assert f"goes on after pass 11, step {steps}\n" in lab.out("logs", job, "-w", "trainer-0")
-    lab.type("cp", job, f"results-{trainers}")
-    told = figures(lab, f"results-{trainers}", job)
+    assert f"goes on after pass 11, step {steps}\n" in frameworks_lab.out("logs", job, "-w", "trainer-0")
+    frameworks_lab.type("cp", job, f"results-{trainers}")
+    told = figures(frameworks_lab, f"results-{trainers}", job)
     assert told[:12] == before
     assert [one["number"] for one in told] == list(range(13))
     assert told[12]["test"] > BOUND
-    top = lab.work / f"results-{trainers}" / job
+    top = frameworks_lab.work / f"results-{trainers}" / job
     for rank, count in enumerate(classes):
         mark = json.loads((top / f"rank-{rank}/12/complete.json").read_text())
         assert (mark["trainers"], mark["classes"]) == (trainers, 300)
@@ -93,16 +86,16 @@ def test_it_goes_on_with_another_number_of_trainers(lab: Lab, trained: str, trai
         )
 
 
-def test_an_attempt_after_a_killed_one_goes_on_from_its_last_pass(lab: Lab) -> None:
-    job = lab.out("plsc", "--classes=40", "--passes=1000", "--retry=1").strip()
-    says(lab, job, r"pass 3  loss")
+def test_an_attempt_after_a_killed_one_goes_on_from_its_last_pass(frameworks_lab: Lab) -> None:
+    job = frameworks_lab.out("plsc", "--classes=40", "--passes=1000", "--retry=1").strip()
+    says(frameworks_lab, job, r"pass 3  loss")
     os.kill(trainer_of(job, 1), signal.SIGKILL)
-    went_on = says(lab, job, r"goes on after pass (\d+), step (\d+)")
+    went_on = says(frameworks_lab, job, r"goes on after pass (\d+), step (\d+)")
     number, step = int(went_on[1]), int(went_on[2])
     assert number >= 3
     assert step == number + 1  # all 120 pictures are in one step
-    lab.type("kill", job)
-    lab.ends(job, "killed", seconds=60)
+    frameworks_lab.type("kill", job)
+    frameworks_lab.ends(job, "killed", seconds=60)
 
 
 def test_it_runs_alone_without_any_variable_of_ours(tmp_path: Path) -> None:
@@ -116,14 +109,14 @@ def test_it_runs_alone_without_any_variable_of_ours(tmp_path: Path) -> None:
     assert (tmp_path / "job" / "output" / "1" / "complete.json").exists()
 
 
-def says(lab: Lab, job: str, pattern: str) -> re.Match[str]:
+def says(frameworks_lab: Lab, job: str, pattern: str) -> re.Match[str]:
     """What the first trainer is waited for to say, as long as the job goes on."""
-    client = lab.client()
+    client = frameworks_lab.client()
 
     def look() -> re.Match[str] | None:
         state = client.get(job).job.state
-        found = re.search(pattern, lab.out("logs", job, "-w", "trainer-0"))
-        assert found or not state.final, f"{job} is {state.label}: {lab.out('logs', job)}"
+        found = re.search(pattern, frameworks_lab.out("logs", job, "-w", "trainer-0"))
+        assert found or not state.final, f"{job} is {state.label}: {frameworks_lab.out('logs', job)}"
         return found
 
     return wait_until(look, f"{job} says {pattern}", seconds=200)
