@@ -83,6 +83,21 @@ class Hang(Struct, frozen=True, kw_only=True):
     kill: bool = False  # end it then, else it is only said
 
 
+class Input(Struct, frozen=True, kw_only=True):
+    """Files from elsewhere that a job's tasks find in their working directory, read-only.
+
+    `source` is a file or folder, /pfs/<datacenter>/… or hdfs://<name node>/…; `target` is below the working directory.
+    Where a folder is dealt, the trainer of rank i of n gets file number f, in the order of the names, if f % n == i.
+    """
+
+    source: str
+    target: str
+    user: str = ""  # whom to read it as, where the source asks for a name (HDFS)
+    deal: bool = False
+    list: str = ""  # a file in the working directory that names what came, one path to a line
+    optional: bool = False  # what is not there is left out
+
+
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a user asks for. It never changes after submission."""
 
@@ -111,6 +126,9 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     requirements: str = ""  # the file of the folder that names its packages; "": what is there; "none": none
     python: str = ""  # the version or path of the Python that it asks for
     setup: tuple[str, ...] = ()  # what each task runs before its command
+    inputs: tuple[Input, ...] = ()
+    queue: str = ""  # the queue of the server that it was submitted to; "": none
+    slurm: Mapping[str, str] = field(default_factory=dict)  # what it asks of Slurm itself: partition, qos, constraint, …
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
 
     @property
