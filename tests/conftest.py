@@ -9,8 +9,10 @@ import pytest
 
 from tests import postgres as engine
 from tests import s3
+from tests import slurm as slurm_engine
 from tests.postgres import Postgres
 from tests.s3 import S3Server
+from tests.slurm import Slurm
 
 # What a shell starts in the background ignores Ctrl-C, and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,4 +29,11 @@ def postgres() -> Iterator[Postgres]:
 def s3_server() -> Iterator[S3Server]:
     """One S3 server for all tests of this process, each of which has stores of its own there."""
     with s3.running() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Slurm]:
+    """One Slurm of four nodes for all tests of this process; whoever stops a part of it starts it again."""
+    with slurm_engine.running() as made:
         yield made
