@@ -160,7 +160,8 @@ class Slurm:
 
     def _start_database(self) -> None:
         place = self.folder / "database"
-        where = [f"--datadir={place}", f"--user={_me()}", "--skip-name-resolve"]
+        # At its start it removes what it takes for leftovers of its own: of another's tables in /tmp, too.
+        where = [f"--datadir={place}", f"--tmpdir={self.folder}", f"--user={_me()}", "--skip-name-resolve"]
         made = ["--auth-root-authentication-method=normal", "--skip-test-db", *slurm_conf.DATABASE]
         self.run("mariadb-install-db", "--no-defaults", *where, *made)
         reached = ["--bind-address=127.0.0.1", f"--port={self.shape.database_port}", f"--socket={place}/socket"]
