@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,11 +14,14 @@ import pytest
 
 from paddlecloud.backends.base import Backend, BusyError, Launch
 from paddlecloud.backends.local import LocalBackend
+from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.task import Report, TaskState
 from tests.fakes import FakeBackend
 from tests.launches import ended, make_launch, started, wait_for
+from tests.slurm import Slurm
 
 FOREVER = "sleep 1000"
 CAPACITY = Resources(cpus=2, memory_bytes=1 << 30)
@@ -33,14 +37,18 @@ class Stage:
     reopen: Callable[[], Backend]  # the backend as a new server would have it
     take_port: Callable[[], int]
     results: Path
+    capacity: Resources | None = CAPACITY  # None: the cluster finds nodes itself, and so sees ports there first
 
     def launch(self, *commands: str, **more: object) -> Launch:
         job = f"job-{secrets.token_hex(16)}"
         return make_launch(self.results / job, *commands, job=job, **more)  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["fake", "local", "local-bare"])
+@pytest.fixture(params=["fake", "local", "local-bare", "slurm"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    if request.param == "slurm":
+        yield from _slurm(tmp_path, request.getfixturevalue("slurm"))
+        return
     maker = _fake if request.param == "fake" else _local
     yield from maker(tmp_path, request.param == "local")
 
@@ -84,7 +92,24 @@ def _local(folder: Path, isolated: bool) -> Iterator[Stage]:
     opened[-1].close()
 
 
-def _end_all(backend: LocalBackend, root: Path) -> None:
+def _slurm(folder: Path, slurm: Slurm) -> Iterator[Stage]:
+    def make() -> SlurmBackend:
+        options = {"account": slurm.account} if slurm.account else {}
+        cluster = Cluster(name="hpc", python=sys.executable, options=options, accounts={}, grace_seconds=5)
+        return SlurmBackend(folder / "tasks", cluster, Commands(env=slurm.env), clock=now)
+
+    with socket.socket() as taken:
+
+        def take_port() -> int:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            return int(taken.getsockname()[1])
+
+        yield Stage(make(), make, take_port, folder / "results", capacity=None)
+    _end_all(make(), folder / "tasks")
+
+
+def _end_all(backend: Backend, root: Path) -> None:
     for handle in [path.name for path in root.glob("job-*")]:
         backend.stop(handle)
         wait_for(backend, handle, ended)
@@ -93,7 +118,7 @@ def _end_all(backend: LocalBackend, root: Path) -> None:
 
 
 def test_capacity_is_what_there_is_to_give_out(stage: Stage) -> None:
-    assert stage.backend.capacity() == CAPACITY
+    assert stage.backend.capacity() == stage.capacity
 
 
 def test_a_task_that_exits_with_0_has_succeeded(stage: Stage) -> None:
@@ -239,6 +264,12 @@ def test_what_still_runs_is_not_cleaned(stage: Stage) -> None:
 def test_on_a_taken_port_nothing_is_started(stage: Stage) -> None:
     port = stage.take_port()
     launch = stage.launch("true", "true", ports=[port + 1, port], address="127.0.0.1")
+    if stage.capacity is None:
+        stage.backend.start(launch)
+        task = wait_for(stage.backend, launch.handle, ended).tasks[1]
+        assert task.state is TaskState.LOST  # so another attempt follows, with other ports
+        assert f"port {port}" in task.reason
+        return
     with pytest.raises(BusyError, match=str(port)):
         stage.backend.start(launch)
     assert stage.backend.report([launch.handle]) == {}

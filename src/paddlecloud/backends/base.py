@@ -6,7 +6,7 @@ Each verb may be repeated at any time, after a crash too, and may raise Unreacha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -61,6 +61,8 @@ class Launch:
     keep: bool = False  # what failed tasks had in their working directories goes to the results
     requirements: str = ""  # the file that names its Python packages; "": what is found in the tree; "none": none
     python: str = ""  # the version or path of the Python that it asks for
+    wall_time_seconds: int | None = None  # for clusters that want to know; the scheduler itself ends what runs longer
+    options: Mapping[str, str] = field(default_factory=dict)  # of the cluster's own language, such as sbatch's
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend
 from paddlecloud.backends.local import LocalBackend, find_uv
 from paddlecloud.backends.machine import machine
+from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.wire import nearest
@@ -31,6 +33,11 @@ class Setup:
     memory_bytes: int | None = None
     gpus: int | None = None
     allow_unisolated: Callable[[], bool] = lambda: True  # tasks that can read what is another user's
+    name: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)  # of the commands of Slurm
+    sbatch: Mapping[str, str] = field(default_factory=dict)
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    nodes_python: str = "python3"
 
 
 def load(kind: str, setup: Setup) -> Backend:
@@ -60,6 +67,26 @@ def _local(setup: Setup) -> Backend:
     )
 
 
+def _slurm(setup: Setup) -> Backend:
+    return SlurmBackend(
+        setup.root,
+        Cluster(
+            name=setup.name,
+            python=setup.nodes_python,
+            options=setup.sbatch,
+            accounts=setup.accounts,
+            grace_seconds=setup.grace_seconds,
+            gate_seconds=setup.gate_seconds,
+            environments=setup.environments,
+            hidden=setup.hidden,
+        ),
+        Commands(env=setup.env),
+        clock=setup.clock,
+        allow_unisolated=setup.allow_unisolated,
+    )
+
+
 BACKENDS: dict[str, Callable[[Setup], Backend]] = {
     "local": _local,
+    "slurm": _slurm,
 }

@@ -27,6 +27,7 @@ from paddlecloud.backends.hidden import Hidden
 from paddlecloud.backends.localtask import LocalTask
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.spares import Spares
+from paddlecloud.backends.taskreports import by_role_and_number
 from paddlecloud.model.errors import ConfigError, ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Placement, Resources
 from paddlecloud.model.task import Report, TaskState
@@ -184,7 +185,7 @@ class LocalBackend:
         return self._held[handle]
 
     def _hold(self, handle: str, names: Iterable[str]) -> None:
-        folders = [TaskFolder(f"{self._root}/{handle}/{name}") for name in sorted(names, key=_by_role_and_number)]
+        folders = [TaskFolder(f"{self._root}/{handle}/{name}") for name in sorted(names, key=by_role_and_number)]
         self._held[handle] = [LocalTask(folder, self._clock) for folder in folders]
 
     def _check_isolation(self) -> None:
@@ -274,11 +275,6 @@ def _check_port(port: int, task: str) -> None:
             tried.bind(("0.0.0.0", port))
         except OSError as error:
             raise BusyError(f"port {port}, meant for {task}, cannot be had: {error.strerror}") from None
-
-
-def _by_role_and_number(name: str) -> tuple[str, int]:
-    role, _, number = name.rpartition("-")
-    return role, int(number) if number.isdigit() else 0
 
 
 def _search_path(root: Path, interpreter: str) -> Sequence[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
+from paddlecloud.backends import taskreports
 from paddlecloud.backends.leftovers import end_leftovers
 from paddlecloud.model.task import TaskReport, TaskState
 from paddlecloud.runtime import processes
@@ -35,7 +36,7 @@ class LocalTask:
             self._begun = self.folder.begun
         ended = self.folder.ended or self._settle()
         if ended is not None:
-            self._report = _report_end(self.name, ended)
+            self._report = taskreports.ended(self.name, ended)
         elif self._begun is not None:
             self._report = self._report_run(self._begun)
         return self._report
@@ -45,13 +46,7 @@ class LocalTask:
         if self._report.state is TaskState.RUNNING and so_far == self._so_far:
             return self._report
         self._so_far = so_far
-        return TaskReport(
-            name=self.name,
-            state=TaskState.RUNNING,
-            started_at=_time(begun.started_at),
-            restarts=so_far.restarts,
-            quiet_since=_time(so_far.quiet_since),
-        )
+        return taskreports.running(self.name, begun, so_far)
 
     def terminate(self) -> None:
         """Tell its supervisor to end it; one that comes later finds the stop file."""
@@ -101,22 +96,3 @@ class LocalTask:
     def _write(self, ended: Ended) -> Ended:
         self.folder.write_ended(ended)
         return ended
-
-
-def _report_end(name: str, ended: Ended) -> TaskReport:
-    finished = TaskState.SUCCEEDED if ended.exit_code == 0 else TaskState.FAILED
-    return TaskReport(
-        name=name,
-        state=TaskState.LOST if ended.lost else finished,
-        exit_code=ended.exit_code,
-        signal=ended.signal,
-        reason=ended.reason,
-        started_at=_time(ended.started_at),
-        ended_at=_time(ended.ended_at),
-        restarts=ended.restarts,
-        tail=ended.tail,
-    )
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -19,6 +19,7 @@ from pathlib import Path
 from paddlecloud.backends.base import Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
 from paddlecloud.model.job import NOTHING, PSERVER, Placement, RoleSpec, TaskPlacement
+from paddlecloud.runtime.allocation import GIVEN
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
 from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Role, TaskFile
@@ -44,6 +45,8 @@ class Here:
     hidden: Sequence[Path]
     wake: Path
     boot: str
+    allocation: str = GIVEN
+    unisolated: bool = True
 
 
 def render(launch: Launch, here: Here) -> dict[str, TaskFile]:
@@ -122,6 +125,8 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         interpreter=here.interpreter,
         uv=here.uv,
         slurm=launch.slurm,
+        allocation=here.allocation,
+        unisolated=here.unisolated,
         quiet_seconds=launch.quiet_seconds,
         note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from paddlecloud.model import paths
 from paddlecloud.model.state import JobState, StopReason
@@ -128,7 +129,9 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     setup: tuple[str, ...] = ()  # what each task runs before its command
     inputs: tuple[Input, ...] = ()
     queue: str = ""  # the queue of the server that it was submitted to; "": none
-    slurm: Mapping[str, str] = field(default_factory=dict)  # what it asks of Slurm itself: partition, qos, constraint, …
+    slurm: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what it asks of Slurm itself: partition, qos, constraint, …
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
 
     @property
@@ -193,6 +196,16 @@ class Job(Struct, frozen=True, kw_only=True):
     def handle(self) -> str:
         """The name a backend knows this attempt by; we choose it, so starting twice is harmless."""
         return paths.handle(self.id, self.attempt)
+
+    @property
+    def waits_there(self) -> bool:
+        """It is placed on a cluster that keeps a queue of its own, and waits there: to its user it is queued."""
+        return self.state is JobState.SCHEDULE and bool(self.queue_reason)
+
+    @property
+    def seen(self) -> Job:
+        """The record as its user sees it."""
+        return replace(self, state=JobState.QUEUE) if self.waits_there else self
 
     @property
     def waits_since(self) -> datetime:

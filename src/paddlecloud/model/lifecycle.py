@@ -46,12 +46,13 @@ def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: i
 
 
 def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | None:
-    """The end of a job that has waited too long for its turn."""
-    if not job.state.waiting or now - job.waits_since < schedule_limit:
+    """The end of a job that has waited too long for its turn, here or in the queue of its cluster."""
+    if not (job.state.waiting or job.waits_there) or now - job.waits_since < schedule_limit:
         return None
     waited = describe_duration(schedule_limit.total_seconds())
     why = f"not placed within {waited}" + (f": {job.queue_reason}" if job.queue_reason else "")
-    return Move(to=JobState.SCHEDULE_TIMEOUT, at=now, why=why, stop=StopReason.QUEUE_TIME, error=why)
+    to = JobState.SCHEDULE_TIMEOUT if job.state.waiting else JobState.KILLING
+    return Move(to=to, at=now, why=why, stop=StopReason.QUEUE_TIME, error=why)
 
 
 def kill(job: Job, now: datetime, *, by: str) -> Move | None:
@@ -122,6 +123,8 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
 
 
 def _why_stopped(job: Job, report: Report) -> tuple[StopReason, str] | None:
+    if report.stop is not None:
+        return report.stop, report.why
     if failed := _role_failed(job, report):
         asked = failed.exit_code == RESTART_ME
         why = f"{failed.name} {'asked to be started again' if asked else 'failed first'}: {failed.outcome}"
@@ -133,6 +136,8 @@ def _why_stopped(job: Job, report: Report) -> tuple[StopReason, str] | None:
 
 def _again_or_failed(job: Job, stop: StopReason, why: str, now: datetime, ended_at: datetime, limit: int) -> Move:
     """Another attempt, or the end of a job that has had all of its attempts."""
+    if stop not in RETRIED:
+        return Move(to=ENDS[stop], at=ended_at, why=why, stop=stop, error=why)
     allowed, used = retries_allowed(job.spec.retry, stop, limit), job.retries.get(stop, 0)
     if used < allowed:
         again = f"{why}; attempt {job.attempt + 1} follows (retry {used + 1} of {allowed})"

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from paddlecloud.model.state import StopReason
+
 
 class TaskState(StrEnum):
     STARTING = "starting"
@@ -51,9 +53,13 @@ class TaskReport(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """All tasks of one handle, at one look."""
+    """All tasks of one handle, at one look; and what a cluster with a queue of its own says of them together."""
 
     tasks: tuple[TaskReport, ...]
+    waits: str = ""  # why that cluster has not started it yet
+    about_at: datetime | None = None  # when it expects to
+    stop: StopReason | None = None  # the cluster itself has ended it, for this
+    why: str = ""
 
     @property
     def started(self) -> bool:

@@ -11,6 +11,20 @@ from paddlecloud.runtime import namespaces, root, seccomp
 from paddlecloud.runtime.namespaces import Isolation
 
 
+def probe_in(folder: str) -> Isolation:
+    """The most that this machine allows to tasks whose folders are in `folder`."""
+    scratch = os.path.join(folder, f".probe-{os.getpid()}")
+    for name in ("", "lower", "upper", "overlay", "work"):
+        os.mkdir(os.path.join(scratch, name), 0o700)
+    try:
+        return probe(scratch)
+    finally:
+        for above, names, _ in os.walk(scratch, topdown=False):
+            for name in names:
+                os.rmdir(os.path.join(above, name))
+        os.rmdir(scratch)
+
+
 def probe(scratch: str) -> Isolation:
     """The most that this machine allows, found out by trying; `scratch` is a folder on the disk of the tasks."""
     for wanted in (

@@ -164,7 +164,7 @@ def limit_process(leaf: Leaf, limits: Limits) -> None:
     """Rlimits for what no group limits: RLIMIT_DATA is each process's own memory, RLIMIT_NPROC the account's count."""
     if "memory" not in leaf.limiting and limits.memory_bytes > 0:
         _lower(resource.RLIMIT_DATA, limits.memory_bytes)
-    if "pids" not in leaf.limiting:
+    if "pids" not in leaf.limiting and limits.pids > 0:
         _lower(resource.RLIMIT_NPROC, limits.pids)
 
 

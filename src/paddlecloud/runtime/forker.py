@@ -32,7 +32,7 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     `root` holds the folders of all handles. `group` names the folder of our control groups; an empty `with_…` leaves
     that kind of isolation out.
     """
-    isolation = _probe(root) if with_namespaces else Isolation()
+    isolation = allowed.probe_in(root) if with_namespaces else Isolation()
     # The end of a PID namespace kills all in it.
     groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [], to_kill=not isolation.pid)
     forks = _Forks(channel, isolation, groups, os.getpid(), allowed.can_leave(isolation))
@@ -149,19 +149,6 @@ class _Forks(NamedTuple):
             traceback.print_exc()
         finally:
             os._exit(code)
-
-
-def _probe(root: str) -> Isolation:
-    scratch = os.path.join(root, f".probe-{os.getpid()}")
-    for name in ("", "lower", "upper", "overlay", "work"):
-        os.mkdir(os.path.join(scratch, name), 0o700)
-    try:
-        return allowed.probe(scratch)
-    finally:
-        for folder, names, _ in os.walk(scratch, topdown=False):
-            for name in names:
-                os.rmdir(os.path.join(folder, name))
-        os.rmdir(scratch)
 
 
 def _answer(channel: int, words: dict[str, object]) -> None:

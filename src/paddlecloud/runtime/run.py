@@ -58,10 +58,12 @@ class Order(NamedTuple):
     problem: str  # what keeps it from starting, or ""
 
 
-def read_order(path: str, machine: Machine | None) -> Order:
+def read_order(path: str, machine: Machine | None, settle: Callable[[TaskFile], TaskFile] | None = None) -> Order:
+    """`settle` completes what the task file cannot know."""
     folder = TaskFolder(path)
     try:
         task = taskfile.read(folder.task_file)
+        task = task if settle is None else settle(task)
     except (OSError, TaskFileError) as error:
         return Order(folder, None, {}, machine, describe(error))
     return Order(folder, task, variables.environment(task), machine, "")

@@ -34,6 +34,14 @@ def write(path: str, content: bytes) -> None:
         os.close(fd)
 
 
+def write_new(path: str, content: bytes, mode: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        write_all(fd, content)
+    finally:
+        os.close(fd)
+
+
 def write_all(fd: int, content: bytes) -> None:
     written = 0
     while written < len(content):

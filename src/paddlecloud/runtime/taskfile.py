@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 5
+FORMAT = 6
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
@@ -90,6 +90,8 @@ class TaskFile(NamedTuple):
     interpreter: str  # the configured one
     uv: str | None
     slurm: bool  # it asked for the variables of a Slurm step
+    allocation: str  # who tells where the tasks are: "", this file; "slurm", by which @0 is the first one's node
+    unisolated: bool  # it may run where it cannot be kept from the files of others
     format: int = FORMAT
 
     @property

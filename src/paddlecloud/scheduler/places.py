@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from paddlecloud.model import paths
-from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total
+from paddlecloud.model.job import NOTHING, PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total
 
 PORTS_PER_TASK = 4
 PORTS = range(20_000, 32_000)
@@ -35,8 +35,11 @@ def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
         for index in range(role.count)
     ]
     open_tasks = [task for task in tasks if roles[task.role].resources is None]
-    if capacity is None or not open_tasks:
+    if not open_tasks:
         return tasks
+    if capacity is None:
+        gpu = Resources(gpus=1)
+        return [replace(task, resources=gpu) if _wants_gpu(spec, task) else task for task in tasks]
     left = capacity - total(task.resources for task in tasks)
     default = _default_request(capacity, left, len(open_tasks))
     on_gpus = spec.job_type == "gpu" or (spec.job_type is None and capacity.gpus > 0)
@@ -46,6 +49,10 @@ def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
         else replace(task, resources=replace(default, gpus=1 if on_gpus and task.role != PSERVER else 0))
         for task in tasks
     ]
+
+
+def _wants_gpu(spec: JobSpec, task: TaskPlacement) -> bool:
+    return spec.job_type == "gpu" and task.role != PSERVER and task.resources == NOTHING
 
 
 def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable[Placement], gpus: int) -> Placement:
@@ -67,6 +74,12 @@ def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable
         for task in tasks
     )
     return Placement(cluster=cluster, tasks=placed)
+
+
+def leave_open(job: Job, cluster: str, tasks: Iterable[TaskPlacement]) -> Placement:
+    """The tasks with ports alone, on a cluster that finds nodes for them by itself."""
+    ports = _free_ports(paths.handle(job.id, job.attempt + 1), set())
+    return Placement(cluster=cluster, tasks=tuple(replace(task, ports=next(ports)) for task in tasks))
 
 
 def _completed(asked: Resources | None, capacity: Resources | None) -> Resources:

@@ -137,7 +137,7 @@ class _Room:
         capacity, left = self.snapshot.clusters[name], self.free[name]
         tasks = places.requests(job.spec, capacity)
         if capacity is None or left is None:
-            return Placement(cluster=name, tasks=tuple(tasks))
+            return places.leave_open(job, name, tasks)
         placement = places.place(job, name, tasks, self.held, capacity.gpus)
         self.held.append(placement)
         self.ends[name].append((end, need))

@@ -164,6 +164,7 @@ class Round:
         ]
         moves += _to_queue(live, reasons, look.now)
         self._jobs.say_why(_changed_reasons(look.live, reasons))
+        self._jobs.say_why(_waits_there(look), there=True)
         moved = self._jobs.move_all(moves)
         look.moved(moved)
         return bool(moved)
@@ -189,6 +190,8 @@ class Round:
         """Start a placed job; the move it makes if its backend will not have it."""
         if job.state is not JobState.SCHEDULE or job.placement is None:
             return None
+        if (report := look.reports.get(job.handle)) is not None and report.waits:
+            return None  # the cluster has it in its own queue
         try:
             tree = self._tree(job)
             backend = self._clusters[job.placement.cluster]
@@ -282,6 +285,24 @@ def _changed_reasons(live: Mapping[str, Job], reasons: Mapping[str, str]) -> dic
     long queue is kept up to date; those behind have theirs from when they came."""
     front = itertools.islice(reasons.items(), _REASONS_KEPT_FRESH)
     return {job: why for job, why in front if live[job].state is JobState.QUEUE and live[job].queue_reason != why}
+
+
+def _waits_there(look: _Look) -> dict[str, str]:
+    """What clusters with queues of their own say of jobs that wait there: of each at first, then of some again."""
+    found = {
+        job.id: _in_words(report)
+        for job in look.live.values()
+        if job.state is JobState.SCHEDULE and (report := look.reports.get(job.handle)) is not None and report.waits
+    }
+    new = {job: why for job, why in found.items() if not look.live[job].queue_reason}
+    front = itertools.islice(found.items(), _REASONS_KEPT_FRESH)
+    return {**new, **{job: why for job, why in front if look.live[job].queue_reason != why}}
+
+
+def _in_words(report: Report) -> str:
+    if report.about_at is None:
+        return report.waits
+    return f"{report.waits}; it is expected to start at about {report.about_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _on(job: Job, cluster: str) -> bool:

@@ -11,7 +11,7 @@ from paddlecloud.model.errors import InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.service import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
-from paddlecloud.server.config import kept_from_tasks
+from paddlecloud.server.config import kept_from_tasks, slurm_environment
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.settings import DEFAULT_CLUSTER, Settings
@@ -41,6 +41,11 @@ def load_backends(
                 cpus=cluster.cpus,
                 memory_bytes=cluster.memory,
                 gpus=cluster.gpus,
+                name=name,
+                env=slurm_environment(),
+                sbatch=cluster.sbatch,
+                accounts=cluster.accounts,
+                nodes_python=cluster.python,
                 allow_unisolated=lambda: settings.jobs.unisolated or not several_users(),
             ),
         )

@@ -41,6 +41,7 @@ _SECRETS_AT_HOME = (
     ".paddle/config",
     ".postgresql/postgresql.key",
 )
+_OF_SLURM = ("PATH", "HOME", "SLURM_CONF")
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _DATACENTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
@@ -129,6 +130,8 @@ def show(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, timedelta):
         return f'"{format_duration(value.total_seconds())}"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {show(one)}" for name, one in value.items()) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
     if isinstance(value, str | Path):
@@ -155,6 +158,11 @@ def kept_from_tasks(settings: Settings) -> tuple[Path, ...]:
     files = dict.fromkeys(path.absolute() for path in _secret_files(settings))
     # What is in a folder that is hidden cannot be hidden once more: it is not there any more.
     return (*folders, *(file for file in files if not any(file.resolve().is_relative_to(one) for one in hidden)))
+
+
+def slurm_environment() -> dict[str, str]:
+    """What Slurm's commands need of this process's environment."""
+    return {name: value for name in _OF_SLURM if (value := os.environ.get(name))}
 
 
 def _pfs_folders(settings: Settings) -> Iterator[Path]:

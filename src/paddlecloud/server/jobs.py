@@ -119,7 +119,7 @@ class JobService:
         removed = self._removed(job_id) if job.state.final else ()
         has_no_logs = any(one.kind is Kept.LOGS for one in removed)
         return JobDetail(
-            job=job,
+            job=job.seen,
             tasks=tuple(self._jobs.tasks(job_id)),
             history=tuple(self._jobs.history(job_id)),
             forecast=forecast(self._snapshot()).get(job_id) if job.state.waiting else None,
@@ -162,13 +162,15 @@ class JobService:
         """The caller's own jobs; `of` another user or of `all_users` if they may see everyone's."""
         if (all_users or of not in (None, user.name)) and not everyone:
             raise ForbiddenError(f"{user.name} may list only their own jobs: those of others are for an admin")
-        return self._jobs.list(
+        page = self._jobs.list(
             user=None if all_users and of is None else of or user.name,
             states=states,
+            seen=True,
             name=name,
             cursor=cursor,
             limit=limit,
         )
+        return replace(page, items=tuple(job.seen for job in page.items))
 
     def kill(self, user: User, job_id: str, *, origin: Origin, everyone: bool = False) -> Job:
         """Ask for the job's end. The scheduler may move it at the same time, so a lost race is run again."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import parse_duration, parse_size
 
@@ -19,6 +20,13 @@ _PASSWORD_AS_OPTION = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 class WrongError(Exception):
     """A value that a setting cannot take; the message says what it takes."""
+
+
+class Table(dict[str, str]):
+    """Texts by name. Nobody changes one, so it may be what a setting is where none is given."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted(self.items())))
 
 
 def line(parse: Callable[[object], object], text: str) -> dict[str, Any]:
@@ -111,6 +119,20 @@ def names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise WrongError("a list of names")
     return tuple(value)
+
+
+def table(value: object) -> Table:
+    if not isinstance(value, dict) or not all(isinstance(one, str | int) for one in value.values()):
+        raise WrongError('a table of texts, such as {partition = "batch"}')
+    return Table({name: ("true" if one is True else str(one)) for name, one in value.items()})
+
+
+def sbatch(value: object) -> Table:
+    found = table(value)
+    for name, text in found.items():
+        if why := check_option(name, text):
+            raise WrongError(f"options of sbatch: {why}")
+    return found
 
 
 def timezone(value: object) -> str:

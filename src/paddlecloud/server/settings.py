@@ -22,6 +22,7 @@ TEXT, JSON = "text", "json"
 OPEN, FREE = "open", "free"
 CLOSED, DOMAINS = "closed", "domains"
 LOCAL, S3 = "local", "s3"
+SLURM = "slurm"
 
 # Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
 FREE_QUOTA = Quota(running_jobs=2, waiting_jobs=100, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
@@ -197,7 +198,9 @@ class RetentionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    backend: str = setting("local", kinds.choice("local"), "What runs its tasks: local.")
+    backend: str = setting(
+        "local", kinds.choice("local", SLURM), "What runs its tasks: local, this machine; slurm, a Slurm cluster."
+    )
     cpus: float | None = setting(None, kinds.cpus, "CPUs to give out; left out: all there are.")
     memory: int | None = setting(None, kinds.size, "Memory to give out; left out: all there is.")
     gpus: int | None = setting(None, kinds.whole(0, 100_000), "GPUs to give out; left out: all there are.")
@@ -221,6 +224,20 @@ class ClusterSettings:
     )
     instances: int | None = setting(
         None, kinds.whole(1, 10**6), "Most instances of one job here; left out: as the policy says."
+    )
+    sbatch: Mapping[str, str] = setting(
+        kinds.Table(),
+        kinds.sbatch,
+        'slurm: options of sbatch for every job, such as {partition = "batch", account = "lab"}.',
+    )
+    job_options: tuple[str, ...] = setting(
+        (), kinds.names, 'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.'
+    )
+    python: str = setting("python3", kinds.text, "slurm: the Python of its nodes, 3.8 or newer.")
+    accounts: Mapping[str, str] = setting(
+        kinds.Table(),
+        kinds.table,
+        'slurm: whose jobs run as which Unix account, by sudo, such as {alice = "a123"}; others: as the server itself.',
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, false, func, insert, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, case, false, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model import lifecycle
@@ -53,6 +53,15 @@ _SET_REASON = (
     update(job_table)
     .where(job_table.c.id == bindparam("waiting_id"), or_(*(job_table.c.state == state.value for state in WAITING)))
     .values(queue_reason=bindparam("reason"))
+)
+_SET_REASON_THERE = (
+    update(job_table)
+    .where(job_table.c.id == bindparam("waiting_id"), job_table.c.state == JobState.SCHEDULE.value)
+    .values(queue_reason=bindparam("reason"))
+)
+_SEEN = case(
+    (and_(job_table.c.state == JobState.SCHEDULE.value, job_table.c.queue_reason != ""), JobState.QUEUE.value),
+    else_=job_table.c.state,
 )
 _HIDE = update(job_table).where(job_table.c.id == bindparam("hidden_id")).values(hidden=true())
 
@@ -98,20 +107,21 @@ class Jobs:
         *,
         user: str | None = None,
         states: Collection[JobState] | None = None,
+        seen: bool = False,
         name: str | None = None,
         hidden: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Jobs, newest first: those of a user, in some states, of exactly this name; `hidden`: also those that were
-        taken out of the lists."""
+        """Jobs, newest first: those of a user, in some states (`seen`: as their users see them), of exactly this name;
+        `hidden`: also those that were taken out of the lists."""
         if not 1 <= limit <= PAGE_LIMIT:
             raise InvalidError(f"limit {limit} is not from 1 to {PAGE_LIMIT}", field="limit")
         query = select(job_table).order_by(job_table.c.seq.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(job_table.c.user == user)
         if states is not None:
-            query = query.where(job_table.c.state.in_([state.value for state in states]))
+            query = query.where((_SEEN if seen else job_table.c.state).in_([state.value for state in states]))
         if name is not None:
             query = query.where(job_table.c.name == name)
         if not hidden:
@@ -193,13 +203,15 @@ class Jobs:
         self._live.moved(moved)
         return moved
 
-    def say_why(self, reasons: Mapping[str, str]) -> None:
-        """Tell why jobs wait, without a move; jobs that no longer wait are left alone."""
+    def say_why(self, reasons: Mapping[str, str], *, there: bool = False) -> None:
+        """Tell why jobs wait, without a move; `there`: in the queue of their cluster, which they were handed over to.
+        Jobs that no longer wait are left alone."""
         if not reasons:
             return
+        said = [{"waiting_id": job, "reason": why} for job, why in reasons.items()]
         with self._db.write() as connection:
-            connection.execute(_SET_REASON, [{"waiting_id": job, "reason": why} for job, why in reasons.items()])
-        self._live.told(reasons)
+            connection.execute(_SET_REASON_THERE if there else _SET_REASON, said)
+        self._live.told(reasons, {JobState.SCHEDULE} if there else WAITING)
 
     def record_tasks(self, reports: Mapping[str, Report]) -> None:
         """Keep what backends said of these handles; only what is new is written."""

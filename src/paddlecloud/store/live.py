@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 from sqlalchemy import Row, bindparam, select
 
 from paddlecloud.model.job import Job
-from paddlecloud.model.state import FINAL, LIVE
+from paddlecloud.model.state import FINAL, LIVE, JobState
 from paddlecloud.store import history, records
 from paddlecloud.store.db import Database
 from paddlecloud.store.schema import history as history_table
@@ -59,11 +59,11 @@ class LiveJobs:
                 else:
                     self._known[job.id] = job
 
-    def told(self, reasons: Mapping[str, str]) -> None:
+    def told(self, reasons: Mapping[str, str], states: Collection[JobState]) -> None:
         with self._lock:
             for job_id, reason in reasons.items():
                 known = self._known.get(job_id)
-                if known is not None and known.state.waiting:
+                if known is not None and known.state in states:
                     self._known[job_id] = replace(known, queue_reason=reason)
 
     def _take(self, row: Row[Any]) -> None:

@@ -1,0 +1,185 @@
+"""Every call to Slurm's commands, each with a deadline, and its words read: nothing here decides anything.
+
+A call that Slurm does not answer is an UnreachableError, which changes nothing; after one, no other is tried for a
+while, so that a controller that hangs does not hold up the jobs of other clusters.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from paddlecloud.backends.base import BusyError, RefusedError
+from paddlecloud.backends.slurmstate import Seen, combine, word
+from paddlecloud.model.errors import ConfigError, UnreachableError
+
+_SECONDS = 30.0
+_SHORTEST_PAUSE_SECONDS = 2.0
+_FIELDS = "%i|%T|%r|%S|%e|%j"
+_NO_ANSWER = re.compile(
+    r"contact slurm|Unable to (?:contact|connect)|Socket timed out|Connection (?:refused|reset|timed)|Zero Bytes|"
+    r"Transport|communication|not responding|temporarily unable|Munge|munged|authentication|slurmctld|No route",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"submit limit|MaxSubmitJobs|job count|too many jobs|MaxJobCount", re.IGNORECASE)
+_GONE = re.compile(
+    r"Invalid job id|already (?:completed|finished)|not pending or running|Job/step already", re.IGNORECASE
+)
+_NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
+
+
+class Calls(Protocol):
+    """What the backend asks of Slurm. Jobs are found by their names, which are our handles."""
+
+    def submit(self, script: str, account: str | None) -> int:
+        """The id of the new job; RefusedError: it can never run; BusyError: not now."""
+        ...
+
+    def jobs(self) -> Mapping[str, Seen]:
+        """All jobs that Slurm still has in mind, by name."""
+        ...
+
+    def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
+        """What the accounting says of jobs that Slurm has forgotten; nothing where there is none."""
+        ...
+
+    def cancel(self, job: int, account: str | None) -> None:
+        """End it as Slurm does."""
+        ...
+
+    def terminate(self, job: int, account: str | None, *, batch: bool) -> None:
+        """SIGTERM to its tasks; `batch`: its only task is the batch script itself."""
+        ...
+
+
+class Commands:
+    """sbatch, squeue, sacct and scancel, as the service's account or, by sudo, as its users'."""
+
+    def __init__(self, *, env: Mapping[str, str], seconds: float = _SECONDS) -> None:
+        self._env = {**env, "TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
+        self._seconds = seconds
+        self._silent_until = 0.0
+        if shutil.which("sbatch", path=env.get("PATH")) is None:
+            raise ConfigError(
+                "sbatch is not on this machine: install Slurm's client (Debian: slurm-client), or set PATH"
+            )
+
+    def submit(self, script: str, account: str | None) -> int:
+        done = self._call(["sbatch", "--parsable"], account, script)
+        if done.returncode != 0:
+            raise _refusal(done.stderr)
+        found = re.match(r"(\d+)", done.stdout)
+        if found is None:
+            raise UnreachableError(f"sbatch said {done.stdout[:100]!r}, and no number of a job")
+        return int(found.group(1))
+
+    def jobs(self) -> Mapping[str, Seen]:
+        done = self._call(["squeue", "--noheader", "--states=all", f"--format={_FIELDS}"])
+        if done.returncode != 0:
+            raise _unreachable(done.stderr)
+        found: dict[str, list[Seen]] = {}
+        for line in done.stdout.splitlines():
+            name, seen = read_line(line)
+            if seen is not None:
+                found.setdefault(name, []).append(seen)
+        return {name: combine(parts) for name, parts in found.items()}
+
+    def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
+        if not ids:
+            return {}
+        asked = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,Start,End"]
+        done = self._call([*asked, f"--jobs={','.join(map(str, sorted(ids)))}"])
+        if _NO_ACCOUNTING.search(done.stderr):
+            return {}
+        if done.returncode != 0:
+            raise _unreachable(done.stderr)
+        found: dict[int, list[Seen]] = {}
+        for line in done.stdout.splitlines():
+            named, state, start, end = line.split("|")[:4]
+            number = int(re.match(r"\d+", named).group())  # type: ignore[union-attr]
+            seen = Seen(id=number, state=word(state), start_at=_time(start), end_at=_time(end))
+            found.setdefault(number, []).append(seen)
+        return {job: combine(parts) for job, parts in found.items()}
+
+    def cancel(self, job: int, account: str | None) -> None:
+        self._signal(["scancel", str(job)], account)
+
+    def terminate(self, job: int, account: str | None, *, batch: bool) -> None:
+        self._signal(["scancel", "--signal=TERM", *(["--batch"] if batch else []), str(job)], account)
+
+    def _signal(self, command: Sequence[str], account: str | None) -> None:
+        done = self._call(command, account)
+        if done.returncode != 0 and done.stderr and not _GONE.search(done.stderr):  # without a word: it has just ended
+            raise _unreachable(done.stderr)
+
+    def _call(
+        self, command: Sequence[str], account: str | None = None, script: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        began = time.monotonic()
+        if began < self._silent_until:
+            raise UnreachableError("Slurm did not answer a moment ago; it is asked again soon")
+        as_account = [] if account is None else ["sudo", "-n", "-u", account, "--"]
+        try:
+            done = subprocess.run(
+                [*as_account, *command],
+                input=script,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=self._env,
+                timeout=self._seconds,
+                cwd="/",
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            self._be_silent(began)
+            raise UnreachableError(f"Slurm did not answer {command[0]} within {self._seconds:g} s") from None
+        except OSError as error:
+            raise UnreachableError(f"cannot run {command[0]}: {error.strerror}") from None
+        if done.returncode != 0 and _NO_ANSWER.search(done.stderr):
+            self._be_silent(began)
+            raise _unreachable(done.stderr)
+        return done
+
+    def _be_silent(self, began: float) -> None:
+        now = time.monotonic()
+        self._silent_until = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
+
+
+def read_line(line: str) -> tuple[str, Seen | None]:
+    """One line of squeue: the job's name, and what is said of it."""
+    parts = line.split("|", 5)
+    number = re.match(r"\d+", line)
+    if len(parts) < 6 or number is None:
+        return "", None
+    _, state, reason, start, end, name = parts
+    seen = Seen(id=int(number.group()), state=word(state), reason=reason, start_at=_time(start), end_at=_time(end))
+    return name, seen
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None  # N/A, Unknown, None
+
+
+def _words(stderr: str) -> str:
+    lines = [re.sub(r"^\w+: (?:error: )?", "", line).strip() for line in stderr.splitlines() if line.strip()]
+    return "; ".join(dict.fromkeys(lines))[:500] or "no word of why"
+
+
+def _unreachable(stderr: str) -> UnreachableError:
+    return UnreachableError(f"Slurm does not answer: {_words(stderr)}")
+
+
+def _refusal(stderr: str) -> RefusedError | BusyError:
+    words = _words(stderr).replace("Batch job submission failed: ", "")
+    if _LATER.search(stderr):
+        return BusyError(f"Slurm takes no more jobs now: {words}")
+    return RefusedError(f"Slurm refuses it: {words}")

@@ -1,0 +1,156 @@
+"""A launch as the batch script that Slurm is given: a pure function, which golden tests compare.
+
+sbatch                              from the launch
+--job-name                          its handle, by which it is found again
+--comment                           whose it is, and what they call it
+--time                              its wall time, in whole minutes
+--ntasks, --cpus-per-task, …        its tasks: one group for each number of GPUs that tasks ask for
+--partition, --qos, …               the cluster's options, then the queue's, then the job's
+--no-requeue                        another attempt is ours to make
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from paddlecloud.backends.base import Launch, RefusedError
+from paddlecloud.model.job import Resources, TaskPlacement
+from paddlecloud.runtime.allocation import ADDRESSES
+
+# What is ours to say: who sets these could run something else, or hide it from us.
+OURS = frozenset(
+    "job-name comment output error input open-mode export export-file get-user-env chdir ntasks nodes array wrap "
+    "requeue no-requeue wait test-only parsable cpus-per-task mem mem-per-cpu gpus-per-task time uid gid batch "
+    "dependency begin deadline kill-on-invalid-dep signal".split()
+)
+_NAME = re.compile(r"[a-z][a-z-]{0,39}")
+_VALUE = re.compile(r"[ -~]{0,200}")
+_FLAGS = frozenset({"", "true", "yes", "1"})
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tasks that are asked for in the same words."""
+
+    count: int
+    cpus: int
+    megabytes: int
+    gpus: int
+
+    def options(self) -> list[str]:
+        out = [f"--ntasks={self.count}"]
+        if self.cpus:
+            out.append(f"--cpus-per-task={self.cpus}")
+        if self.megabytes:
+            out.append(f"--mem-per-cpu={math.ceil(self.megabytes / max(self.cpus, 1))}M")
+        if self.gpus:
+            out.append(f"--gpus-per-task={self.gpus}")
+        return out
+
+    def step_options(self) -> list[str]:
+        """Of srun, which takes over what its group has but for these."""
+        out = [f"--ntasks={self.count}"]
+        return out + ([f"--cpus-per-task={self.cpus}"] if self.cpus else [])
+
+
+def check_option(name: str, value: str) -> str:
+    """Why an option of sbatch cannot be had from outside; "": it can."""
+    if not _NAME.fullmatch(name):
+        return f"{name!r} is no long option of sbatch, such as partition"
+    if name in OURS:
+        return f"{name!r} is set by the server itself"
+    if not _VALUE.fullmatch(value) or '"' in value or "\\" in value:
+        return f"{name} = {value!r} must be one line of plain letters"
+    return ""
+
+
+def in_order(launch: Launch) -> list[TaskPlacement]:
+    """The tasks by their number in the step: the groups one after the other."""
+    return [task for gpus in _gpu_counts(launch) for task in launch.placement.tasks if task.resources.gpus == gpus]
+
+
+def groups(launch: Launch) -> list[Group]:
+    """Parts of a heterogeneous job never share a node, so tasks that differ in CPUs and memory alone are one part."""
+    found = []
+    for gpus in _gpu_counts(launch):
+        asked = [task.resources for task in launch.placement.tasks if task.resources.gpus == gpus]
+        found.append(Group(len(asked), _most_cpus(asked), _most_megabytes(asked), gpus))
+    return found
+
+
+def render(
+    launch: Launch, *, options: Mapping[str, str], command: Sequence[str], output: str, wall_time_seconds: int | None
+) -> str:
+    """The script; `command` starts the runtime on a node, `output` is where the script's own words go."""
+    parts = groups(launch)
+    common = [
+        f"--job-name={launch.handle}",
+        f"--comment={_plain(f'{launch.user} {launch.name}')}",
+        f"--output={output}",
+        "--no-requeue",
+        "--export=NIL",
+        "--chdir=/",
+        *([] if wall_time_seconds is None else [f"--time={math.ceil(wall_time_seconds / 60)}"]),
+    ]
+    asked = [_option(name, value) for name, value in sorted(options.items())]
+    blocks = [[*common, *part.options(), *asked] for part in parts]
+    lines = ["#!/bin/sh", *_directives(blocks[0])]
+    for block in blocks[1:]:
+        lines += ["#SBATCH hetjob", *_directives(block)]
+    return "\n".join([*lines, *_body(parts, shlex.join(command))]) + "\n"
+
+
+def _body(parts: Sequence[Group], command: str) -> list[str]:
+    if len(parts) == 1 and parts[0].count == 1:
+        return [f"exec {command}"]
+    steps = " : ".join(
+        " ".join([*([f"--het-group={number}"] if len(parts) > 1 else []), *part.step_options(), command])
+        for number, part in enumerate(parts)
+    )
+    of_parts = [f"$SLURM_JOB_NODELIST_HET_GROUP_{number}" for number in range(len(parts))]
+    nodes = ",".join(of_parts) if len(parts) > 1 else "$SLURM_JOB_NODELIST"
+    return [
+        f'export PATH="$PATH:{_PATH}"',
+        f"export {ADDRESSES}=\"$(scontrol -o show node \"{nodes}\" | sed -n '{_NODE_ADDRESS}' | tr '\\n' ' ')\"",
+        f"exec srun --export=ALL --distribution=block --kill-on-bad-exit=0 --wait=0 --mpi=none {steps}",
+    ]
+
+
+_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin"
+_NODE_ADDRESS = r"s/^NodeName=\([^ ]*\) .*NodeAddr=\([^ ]*\) .*/\1=\2/p"
+
+
+def _directives(options: Sequence[str]) -> list[str]:
+    return [f"#SBATCH {_quoted(option)}" for option in options]
+
+
+def _quoted(option: str) -> str:
+    name, equals, value = option.partition("=")
+    return f'{name}="{value}"' if equals and re.search(r"[^\w.,:=+/@%-]", value) else option
+
+
+def _option(name: str, value: str) -> str:
+    if why := check_option(name, value):
+        raise RefusedError(f"Slurm option: {why}", field=f"slurm.{name}")
+    return f"--{name}" if value.lower() in _FLAGS else f"--{name}={value}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w .,:@/-]", "?", text, flags=re.ASCII)[:200]
+
+
+def _gpu_counts(launch: Launch) -> list[int]:
+    return sorted({task.resources.gpus for task in launch.placement.tasks}, reverse=True)
+
+
+def _most_cpus(asked: Sequence[Resources]) -> int:
+    return max(math.ceil(one.cpus) for one in asked)
+
+
+def _most_megabytes(asked: Sequence[Resources]) -> int:
+    return max(math.ceil(one.memory_bytes / _MEGABYTE) for one in asked)

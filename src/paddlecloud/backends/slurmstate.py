@@ -1,0 +1,150 @@
+"""What Slurm's words for a job mean to us: pure.
+
+PENDING, CONFIGURING, REQUEUED, …    its tasks are starting, and wait for what Slurm says
+RUNNING, COMPLETING, SUSPENDED, …    what the tasks' own folders say
+COMPLETED, FAILED                    the same; a task that has left no word has failed
+TIMEOUT, DEADLINE                    ended for its time
+PREEMPTED, NODE_FAIL, BOOT_FAIL      ended for something that is not its fault: another attempt follows
+OUT_OF_MEMORY, CANCELLED, …          tasks that have left no word have failed of it
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from paddlecloud.model.state import StopReason
+from paddlecloud.model.task import Report, TaskReport, TaskState
+
+CANCELLED = "CANCELLED"
+WAITING = frozenset(
+    {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "POWER_UP_NODE"}
+)
+ENDED = frozenset(
+    {"COMPLETED", "FAILED", CANCELLED, "TIMEOUT", "DEADLINE", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"}
+    | {"OUT_OF_MEMORY", "REVOKED", "SPECIAL_EXIT", "LAUNCH_FAILED"}
+)
+FORGOTTEN = "FORGOTTEN"  # ours: neither the controller nor the accounting knows it
+_OUT_OF_TIME = frozenset({"TIMEOUT", "DEADLINE"})
+_NODE_LOST = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+_BY_CLUSTER = frozenset({signal.SIGTERM, signal.SIGKILL})
+_DOUBT = timedelta(seconds=5)  # by then Slurm has said that it is the one who killed
+
+_REASONS = {
+    "None": "",
+    "Priority": "others are before it",
+    "Resources": "not enough is free",
+    "Dependency": "it waits for another job",
+    "JobHeldUser": "it is held by its user",
+    "JobHeldAdmin": "it is held by an administrator",
+    "PartitionDown": "its partition is down",
+    "PartitionTimeLimit": "its time is more than its partition allows",
+    "PartitionNodeLimit": "it asks for more nodes than its partition has",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+    "QOSMaxJobsPerUserLimit": "as many jobs run as its QoS allows",
+    "AssocGrpCpuLimit": "its account has as many CPUs as it may",
+    "AssocGrpGRES": "its account has as many GPUs as it may",
+    "BeginTime": "it may not begin yet",
+    "Reservation": "it waits for its reservation",
+    "Licenses": "it waits for a license",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A job as Slurm sees it; of one that waits, `start_at` is what Slurm expects."""
+
+    id: int
+    state: str
+    reason: str = ""
+    start_at: datetime | None = None
+    end_at: datetime | None = None  # of one that runs: when its time is over
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+def word(text: str) -> str:
+    """The state in what Slurm prints: `CANCELLED by 1000` and `CANCELLED+` are one."""
+    return text.split(" ", maxsplit=1)[0].rstrip("+") if text else ""
+
+
+def combine(parts: Sequence[Seen]) -> Seen:
+    """A heterogeneous job is one of several, and has ended when they have; the one that ended worst tells why."""
+    first = min(parts, key=lambda part: part.id)
+    if running := [part for part in parts if not part.ended]:
+        waiting = [part for part in running if part.state in WAITING]
+        return waiting[0] if waiting else running[0]
+    worse = [part for part in parts if part.state != "COMPLETED"]
+    return worse[0] if worse else first
+
+
+def waiting(seen: Seen, tasks: Sequence[TaskReport], cluster: str) -> Report:
+    known = _REASONS.get(seen.reason, seen.reason)
+    said = f"{known} ({seen.reason})" if known and known != seen.reason else known
+    why = f"in the queue of Slurm on {cluster}, job {seen.id}" + (f": {said}" if said else "")
+    return Report(tasks=tuple(tasks), waits=why, about_at=seen.start_at)
+
+
+def running(seen: Seen, tasks: Sequence[TaskReport], now: datetime) -> Report:
+    """A task that was killed while Slurm has not told what it did is not yet known to have failed."""
+    out_of_time = seen.end_at is not None and now >= seen.end_at
+    return Report(tasks=tuple(_in_doubt(task, now) if _doubtful(task, now, out_of_time) else task for task in tasks))
+
+
+def ended(seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, stopped: bool, said: str) -> Report:
+    """`stopped`: at our own wish; `said`: the last words of the batch script."""
+    stop, why = (None, "") if stopped else _stop(seen)
+    final = tuple(_final(task, seen, now, said) for task in tasks)
+    if all(task.state is TaskState.SUCCEEDED for task in final):
+        return Report(tasks=final)
+    return Report(tasks=final, stop=stop, why=why)
+
+
+def _stop(seen: Seen) -> tuple[StopReason | None, str]:
+    if seen.state in _OUT_OF_TIME:
+        return StopReason.WALL_TIME, f"ran longer than Slurm allows it (job {seen.id}: {seen.state})"
+    if seen.state == "PREEMPTED":
+        return StopReason.PREEMPTED, f"Slurm has taken its room for another job (job {seen.id}: PREEMPTED)"
+    if seen.state in _NODE_LOST:
+        return StopReason.NODE_LOST, f"a node of it has failed (job {seen.id}: {seen.state})"
+    return None, ""
+
+
+def _final(task: TaskReport, seen: Seen, now: datetime, said: str) -> TaskReport:
+    memory = seen.state == "OUT_OF_MEMORY"
+    if task.state.ended:
+        killed = task.signal == signal.SIGKILL or task.exit_code == 128 + signal.SIGKILL
+        return replace(task, reason=_out_of_memory(seen)) if memory and killed else task
+    lost = seen.state in _NODE_LOST or seen.state in ("PREEMPTED", "REVOKED", FORGOTTEN)
+    return replace(
+        task,
+        state=TaskState.LOST if lost else TaskState.FAILED,
+        reason=_out_of_memory(seen) if memory else _without_word(seen, said),
+        ended_at=task.ended_at or seen.end_at or now,
+    )
+
+
+def _out_of_memory(seen: Seen) -> str:
+    return f"out of memory (Slurm job {seen.id})"
+
+
+def _without_word(seen: Seen, said: str) -> str:
+    what = {"CANCELLED": "was cancelled in Slurm", "TIMEOUT": "ran out of Slurm's time"}.get(seen.state)
+    words = f"job {seen.id} {what or f'ended in Slurm as {seen.state}'}"
+    return f"{words}: {said}" if said and not what else words
+
+
+def _doubtful(task: TaskReport, now: datetime, out_of_time: bool) -> bool:
+    if task.state is not TaskState.FAILED or task.signal not in _BY_CLUSTER:
+        return False
+    return out_of_time or task.ended_at is None or now - task.ended_at < _DOUBT
+
+
+def _in_doubt(task: TaskReport, now: datetime) -> TaskReport:
+    return TaskReport(name=task.name, state=TaskState.RUNNING, started_at=task.started_at or now)

@@ -1,0 +1,166 @@
+"""One task on a node of a cluster: finds out which of its job's tasks it is and where the others are, supervises it,
+and ends as the task has ended.
+
+The cluster's own manager signals and kills this process and what is below it, so nothing here outlives its step.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import sys
+import time
+from typing import Mapping
+
+from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, processes, smallfiles
+from paddlecloud.runtime import root as root_folder
+from paddlecloud.runtime.allocation import AllocationError
+from paddlecloud.runtime.folder import Ended, TaskFolder
+from paddlecloud.runtime.inside import describe
+from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.run import Order, read_order, supervise
+from paddlecloud.runtime.taskfile import TaskFile
+
+TASKS = "tasks"  # a file in the handle's folder: the names of its tasks, by number
+_NOT_STARTED = 126
+_SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+_NO_NAMESPACES = "this node has no namespaces"
+
+
+class PortTakenError(Exception):
+    """Someone else has a port that was meant for this task: another attempt gets others."""
+
+
+def main(handle: str, environ: Mapping[str, str]) -> int:
+    """Run the task of the handle's folder that the cluster has started here; the exit code for the cluster."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    names = smallfiles.read(f"{handle}/{TASKS}").decode().split("\n")
+    folder = TaskFolder(f"{handle}/{names[allocation.number(environ)]}")
+    if not folder.untouched:
+        return _started_before(folder)
+    isolation = allowed.probe_in(folder.path)
+    order = _order(folder, isolation, environ)
+    if _lost(folder, order):
+        return _NOT_STARTED
+    supervisor = _fork(order, isolation)
+    _wait_for(supervisor)
+    return _exit_code(folder.ended)
+
+
+def _order(folder: TaskFolder, isolation: Isolation, environ: Mapping[str, str]) -> Order:
+    def settled(task: TaskFile) -> TaskFile:
+        here = task._replace(search_path=_search_path(folder), interpreter=sys.executable)
+        return _as_isolated(allocation.settle(here, environ), isolation)
+
+    try:
+        order = read_order(folder.path, root_folder.survey() if isolation.root else None, settled)
+    except AllocationError as error:
+        return Order(folder, None, {}, None, str(error))
+    if order.task is not None and not isolation.mount and not order.task.unisolated:
+        return order._replace(
+            problem=f"{_NO_NAMESPACES}, so the task could read every user's files: allow user namespaces on it, map "
+            "users to accounts of their own, or let the server's config allow tasks that are not isolated"
+        )
+    return order
+
+
+def _as_isolated(task: TaskFile, isolation: Isolation) -> TaskFile:
+    """What the task is told of paths, by what this node can show it."""
+    if not isolation.mount and task.tree is not None:
+        task = task._replace(mount=task.tree)
+    if isolation.root or not task.mounts:
+        return task
+    shown = sorted((target for target in task.mounts if f"{task.cwd}/".startswith(f"{target}/")), key=len)
+    cwd = task.cwd if not shown or task.cwd is None else task.mounts[shown[-1]] + task.cwd[len(shown[-1]) :]
+    return task._replace(cwd=cwd, pfs=None, note=f"{_NO_NAMESPACES}, and so no /pfs")
+
+
+def _search_path(folder: TaskFolder) -> list[str]:
+    """PATH of the task, in which `python` is the interpreter that runs this."""
+    commands = f"{folder.path}/bin"
+    os.makedirs(commands, exist_ok=True)
+    for name in ("python", "python3"):
+        smallfiles.write_new(
+            f"{commands}/{name}", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n'.encode(), 0o755
+        )
+    return [commands, os.path.dirname(sys.executable), *_SYSTEM_PATH]
+
+
+def _started_before(folder: TaskFolder) -> int:
+    """The cluster has started it twice: once more after its node failed, say, though it was told not to. A task that
+    left no end then has none, and it is for the server to make another attempt."""
+    lock = folder.lock()
+    if lock is not None:
+        if folder.ended is None:
+            folder.write_ended(Ended(reason="the cluster started it a second time", ended_at=time.time(), lost=True))
+        os.close(lock)
+    return _exit_code(folder.ended)
+
+
+def _lost(folder: TaskFolder, order: Order) -> bool:
+    """Whether the task cannot run for a reason that another attempt need not have; its end says so."""
+    try:
+        for port in [] if order.task is None else order.task.ports:
+            _check_port(port)
+    except PortTakenError as error:
+        folder.write_ended(Ended(reason=str(error), ended_at=time.time(), lost=True))
+        return True
+    return False
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("0.0.0.0", port))
+        except OSError as error:
+            raise PortTakenError(f"port {port} cannot be had on {socket.gethostname()}: {error.strerror}") from None
+
+
+def _fork(order: Order, isolation: Isolation) -> int:
+    """The supervisor, in the namespaces of its task."""
+    namespaces.become_subreaper()
+    try:
+        namespaces.enter(isolation)
+    except OSError as error:
+        order = order._replace(problem=describe(error))
+    supervisor = os.fork()
+    if supervisor == 0:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            namespaces.become_subreaper()
+            supervise(order, isolation, cgroups.find("", [], to_kill=False), time.time)
+            code = 0
+        except BaseException:  # nothing may unwind into this process's main in the child
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return supervisor
+
+
+def _wait_for(supervisor: int) -> None:
+    """Wait for its end; a stop is passed on to it."""
+    while True:
+        found = signal.sigwaitinfo({signal.SIGTERM, signal.SIGCHLD})
+        if found.si_signo == signal.SIGTERM:
+            os.kill(supervisor, signal.SIGTERM)
+        elif any(pid == supervisor for pid, _ in processes.reap()):
+            break
+    processes.end_all_children()
+
+
+def _exit_code(ended: Ended | None) -> int:
+    if ended is None or ended.lost:
+        return _NOT_STARTED
+    if ended.signal is not None:
+        return 128 + ended.signal
+    return _NOT_STARTED if ended.exit_code is None else ended.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], os.environ))
