@@ -38,6 +38,9 @@ class Setup:
     sbatch: Mapping[str, str] = field(default_factory=dict)
     accounts: Mapping[str, str] = field(default_factory=dict)
     nodes_python: str = "python3"
+    url: str = ""
+    certificate: str = ""
+    token: Callable[[str], str] = lambda _: ""
 
 
 def load(kind: str, setup: Setup) -> Backend:
@@ -74,6 +77,9 @@ def _slurm(setup: Setup) -> Backend:
             name=setup.name,
             python=setup.nodes_python,
             options=setup.sbatch,
+            url=setup.url,
+            certificate=setup.certificate,
+            token=setup.token,
             accounts=setup.accounts,
             grace_seconds=setup.grace_seconds,
             gate_seconds=setup.gate_seconds,

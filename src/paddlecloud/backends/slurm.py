@@ -13,6 +13,7 @@ import dataclasses
 import json
 import logging
 import os
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +29,9 @@ from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
-from paddlecloud.model.job import Resources
+from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
-from paddlecloud.runtime import removal, taskfile
+from paddlecloud.runtime import away, removal, taskfile
 from paddlecloud.runtime.allocation import SLURM
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
 from paddlecloud.runtime.node import TASKS
@@ -55,6 +56,9 @@ class Cluster:
     gate_seconds: float = 60.0
     environments: Path | None = None
     hidden: Sequence[Path] = ()
+    url: str = ""  # where nodes reach the server; "": they share its disk
+    certificate: str = ""  # by which they know it (PEM); "": as they know all others
+    token: Callable[[str], str] = lambda _: ""  # of the tasks of a handle
     accounts: Mapping[str, str]  # whose jobs run as which account of the nodes; others run as the server's own
 
 
@@ -202,10 +206,7 @@ class SlurmBackend:
 
     def _write(self, launch: Launch, folder: str) -> None:
         numbered = [replace(task, address=f"@{number}") for number, task in enumerate(slurmscript.in_order(launch))]
-        placed = {task.name: task for task in numbered}
-        tasks = tuple(placed[task.name] for task in launch.placement.tasks)
-        settled = dataclasses.replace(launch, placement=replace(launch.placement, tasks=tasks))
-        orders = render(settled, self._here(launch, folder))
+        orders = render(self._as_told(launch, numbered), self._here(launch, folder))
         part = f"{self._root}/.new-{launch.handle}"
         try:
             removal.remove(str(self._root), os.path.basename(part))
@@ -218,10 +219,25 @@ class SlurmBackend:
         except OSError as error:
             raise UnreachableError(f"cannot write {part}: {error.strerror}") from None
 
+    def _as_told(self, launch: Launch, numbered: Sequence[TaskPlacement]) -> Launch:
+        """The launch in the words of its nodes: their numbers for addresses, and their folders."""
+        placed = {task.name: task for task in numbered}
+        tasks = tuple(placed[task.name] for task in launch.placement.tasks)
+        told = dataclasses.replace(launch, placement=replace(launch.placement, tasks=tasks))
+        if not self._cluster.url:
+            return told
+        if launch.cwd is not None:
+            raise RefusedError(
+                f"the nodes of {self._cluster.name} do not share the server's files, so a job cannot run in "
+                f"{launch.cwd}: send the folder with the job"
+            )
+        tree = None if launch.tree is None else Path(away.TREE)
+        return dataclasses.replace(told, tree=tree, results=Path(away.RESULTS), mounts=(), pfs=None)
+
     def _here(self, launch: Launch, folder: str) -> Here:
-        account = self._cluster.accounts.get(launch.user)
+        account, far = self._cluster.accounts.get(launch.user), bool(self._cluster.url)
         return Here(
-            folder=Path(folder),
+            folder=Path(away.ROOT, launch.handle) if far else Path(folder),
             mounts=True,
             root=True,
             account=account or "",
@@ -229,10 +245,10 @@ class SlurmBackend:
             grace_seconds=self._cluster.grace_seconds,
             gate_seconds=self._cluster.gate_seconds,
             interpreter=self._cluster.python,
-            environments=self._cluster.environments,
+            environments=Path(away.ENVIRONMENTS) if far else self._cluster.environments,
             uv=None,
             pids_limit=0,
-            hidden=self._cluster.hidden,
+            hidden=() if far else self._cluster.hidden,
             wake=self._root,
             boot="",
             allocation=SLURM,
@@ -240,13 +256,31 @@ class SlurmBackend:
         )
 
     def _script(self, launch: Launch, folder: str) -> str:
+        python = [self._cluster.python, "-I", "-S"]
         return slurmscript.render(
             launch,
             options={**self._cluster.options, **launch.options},
-            command=[self._cluster.python, "-I", "-S", str(self._runtime), folder],
-            output=f"{folder}/{_OUTPUT}",
+            prelude=self._fetching(launch) if self._cluster.url else [],
+            command=_fetch(python) if self._cluster.url else [*python, str(self._runtime), folder],
+            output=os.devnull if self._cluster.url else f"{folder}/{_OUTPUT}",
             wall_time_seconds=launch.wall_time_seconds,
         )
+
+    def _fetching(self, launch: Launch) -> list[str]:
+        """What a node needs to know to fetch the rest; not among the arguments, which all can see."""
+        known = {
+            "SERVER": self._cluster.url.rstrip("/"),
+            "JOB": launch.job,
+            "TOKEN": self._cluster.token(launch.handle),
+            "CERTIFICATE": self._cluster.certificate,
+            "RUNTIME": self._runtime.name.rpartition("-")[2],
+            "START": shipped.FETCH,
+        }
+        return [f"export PADDLECLOUD_{name}={shlex.quote(value)}" for name, value in known.items() if value]
+
+
+def _fetch(python: Sequence[str]) -> list[str]:
+    return ["/bin/sh", "-c", f'exec {shlex.join(python)} -c "$PADDLECLOUD_START"']
 
 
 class _Held:

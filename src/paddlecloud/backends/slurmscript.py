@@ -84,9 +84,16 @@ def groups(launch: Launch) -> list[Group]:
 
 
 def render(
-    launch: Launch, *, options: Mapping[str, str], command: Sequence[str], output: str, wall_time_seconds: int | None
+    launch: Launch,
+    *,
+    options: Mapping[str, str],
+    command: Sequence[str],
+    output: str,
+    wall_time_seconds: int | None,
+    prelude: Sequence[str] = (),
 ) -> str:
-    """The script; `command` starts the runtime on a node, `output` is where the script's own words go."""
+    """The script; `command` starts the runtime on a node after the lines of `prelude`, `output` is where the script's
+    own words go."""
     parts = groups(launch)
     common = [
         f"--job-name={launch.handle}",
@@ -102,7 +109,7 @@ def render(
     lines = ["#!/bin/sh", *_directives(blocks[0])]
     for block in blocks[1:]:
         lines += ["#SBATCH hetjob", *_directives(block)]
-    return "\n".join([*lines, *_body(parts, shlex.join(command))]) + "\n"
+    return "\n".join([*lines, *prelude, *_body(parts, shlex.join(command))]) + "\n"
 
 
 def _body(parts: Sequence[Group], command: str) -> list[str]:

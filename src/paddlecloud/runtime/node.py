@@ -35,9 +35,13 @@ class PortTakenError(Exception):
 
 def main(handle: str, environ: Mapping[str, str]) -> int:
     """Run the task of the handle's folder that the cluster has started here; the exit code for the cluster."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     names = smallfiles.read(f"{handle}/{TASKS}").decode().split("\n")
-    folder = TaskFolder(f"{handle}/{names[allocation.number(environ)]}")
+    return run(TaskFolder(f"{handle}/{names[allocation.number(environ)]}"), environ)
+
+
+def run(folder: TaskFolder, environ: Mapping[str, str]) -> int:
+    """Run the task of this folder, once."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     if not folder.untouched:
         return _started_before(folder)
     isolation = allowed.probe_in(folder.path)

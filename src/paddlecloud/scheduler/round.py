@@ -48,6 +48,12 @@ class Folders:
     brought: Callable[[Job], Path | None] = lambda _: None  # the files of a job that come from its user's bucket
     pfs: Path | None = None  # where the PFS is for a task without mounts of its own
 
+    def tree_of(self, job: Job) -> Path | None:
+        """The files that a job was submitted with."""
+        if job.spec.storage_key:
+            return self.brought(job)
+        return self.tree(job.user, job.spec.tree) if job.spec.tree else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Look:
@@ -193,7 +199,7 @@ class Round:
         if (report := look.reports.get(job.handle)) is not None and report.waits:
             return None  # the cluster has it in its own queue
         try:
-            tree = self._tree(job)
+            tree = self._folders.tree_of(job)
             backend = self._clusters[job.placement.cluster]
             backend.start(self._launch(job, job.placement, tree))
         except UnreachableError as error:
@@ -210,11 +216,6 @@ class Round:
     def _pause(self, job: Job, now: datetime, power: int) -> None:
         """Not to be placed for a while: what was just tried in vain is tried less and less often."""
         self._paused[job.id] = now + timedelta(seconds=2 ** min(power, _LONGEST_PAUSE_POWER))
-
-    def _tree(self, job: Job) -> Path | None:
-        if job.spec.storage_key:
-            return self._folders.brought(job)
-        return self._folders.tree(job.user, job.spec.tree) if job.spec.tree else None
 
     def _launch(self, job: Job, placement: Placement, tree: Path | None) -> Launch:
         return launch(

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from paddlecloud import __version__
 from paddlecloud.backends.base import Backend
-from paddlecloud.files.arriving import ArrivingLogs
+from paddlecloud.files.arriving import ArrivingFiles, ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model.audit import Action
@@ -58,7 +58,7 @@ from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
 from paddlecloud.server.settings import Settings
 from paddlecloud.server.shares import Shares
-from paddlecloud.server.shipping import Shipping
+from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
@@ -76,6 +76,7 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 Wake = Callable[[], None]
+Backends = Callable[[Settings, Clock, Wake, Callable[[str], str]], Mapping[str, Backend]]
 _RECORD_SECONDS = 5.0
 _SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no upload may take: records are written there too
 
@@ -119,7 +120,7 @@ def create(
     settings: Settings,
     clock: Clock = utc_now,
     *,
-    backends: Callable[[Settings, Clock, Wake], Mapping[str, Backend]] | None = None,
+    backends: Backends | None = None,
 ) -> FastAPI:
     """A server of this data folder, which the caller holds. Where it is embedded, or there are no users yet, the
     user of this process becomes an admin, whose access key is written into the data folder."""
@@ -237,7 +238,7 @@ def _assemble(
     database: Database,
     users: Users,
     cipher: Cipher,
-    make_backends: Callable[[Settings, Clock, Wake], Mapping[str, Backend]],
+    make_backends: Backends,
 ) -> _Parts:
     folder = DataFolder(settings.server.data)
     jobs = Jobs(database)
@@ -253,7 +254,7 @@ def _assemble(
         for loop in loops:
             loop.wake()
 
-    backends = make_backends(settings, clock, wake)
+    backends = make_backends(settings, clock, wake, partial(token_of, cipher))
     audit = AuditService(Audit(database), clock)
     rates = Rates(
         logins_a_minute=settings.rates.logins_a_minute,
@@ -270,13 +271,14 @@ def _assemble(
     )
     house.settle()
     carrier = open_carrier(settings, folder, Buckets(database, cipher), jobs, results, house, audit, wake, clock)
+    folders = Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, folder.pfs)
     loop = Loop(
         Round(
             jobs=jobs,
             quotas=quotas.quotas,
             clusters=backends,
             default=settings.default_clusters,
-            folders=Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, folder.pfs),
+            folders=folders,
             limits=Limits(schedule=settings.jobs.schedule_limit, attempts=settings.jobs.attempts),
             ready=carrier.ready,
         ),
@@ -327,7 +329,15 @@ def _assemble(
         copies=tree.copies,
         old_tokens=OldTokens(users, cipher.sign, logins),
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
-        shipping=Shipping(jobs=jobs, logs=ArrivingLogs(results, spare_bytes=_SPARE_BYTES), cipher=cipher),
+        shipping=Shipping(
+            jobs=jobs,
+            logs=ArrivingLogs(results, spare_bytes=_SPARE_BYTES),
+            files=ArrivingFiles(results, spare_bytes=_SPARE_BYTES),
+            cipher=cipher,
+            tasks=folder.tasks,
+            tree=folders.tree_of,
+            wake=wake,
+        ),
         shares=shares,
         logins=logins,
         registrations=registrations,

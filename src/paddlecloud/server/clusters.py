@@ -7,7 +7,7 @@ from datetime import datetime
 
 from paddlecloud.backends.base import Backend
 from paddlecloud.backends.load import Setup, load
-from paddlecloud.model.errors import InvalidError, UnreachableError
+from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.service import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
@@ -22,6 +22,7 @@ def load_backends(
     settings: Settings,
     clock: Callable[[], datetime],
     wake: Callable[[], None],
+    token: Callable[[str], str] = lambda _: "",  # of the tasks of a handle
     several_users: Callable[[], bool] = lambda: False,
 ) -> dict[str, Backend]:
     """A backend for each cluster of the config, with a folder of its own."""
@@ -46,11 +47,23 @@ def load_backends(
                 sbatch=cluster.sbatch,
                 accounts=cluster.accounts,
                 nodes_python=cluster.python,
+                url=cluster.url,
+                certificate=_certificate(settings) if cluster.url.startswith("https:") else "",
+                token=token,
                 allow_unisolated=lambda: settings.jobs.unisolated or not several_users(),
             ),
         )
         for name, cluster in settings.clusters.items()
     }
+
+
+def _certificate(settings: Settings) -> str:
+    """What nodes know this server by: its own chain, which need not be one that others trust."""
+    named = settings.server.certificate
+    try:
+        return "" if named is None else named.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read the certificate {named}: {error.strerror}") from None
 
 
 class Clusters:

@@ -233,6 +233,11 @@ class ClusterSettings:
     job_options: tuple[str, ...] = setting(
         (), kinds.names, 'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.'
     )
+    url: str = setting(
+        "",
+        kinds.text,
+        "slurm: where its nodes reach this server, as https://box:8642; empty: they share its data folder.",
+    )
     python: str = setting("python3", kinds.text, "slurm: the Python of its nodes, 3.8 or newer.")
     accounts: Mapping[str, str] = setting(
         kinds.Table(),
