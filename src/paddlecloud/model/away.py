@@ -7,6 +7,13 @@ from typing import Any
 from msgspec import Struct
 
 
+class Run(Struct, frozen=True, kw_only=True):
+    """One run of a task on a node: which of the job's tasks, from 0, and what the cluster calls the run."""
+
+    number: int
+    by: str
+
+
 class Claim(Struct, frozen=True, kw_only=True):
     """The answer to a task that asks what it is: its name, and its task file as it is."""
 

@@ -42,7 +42,7 @@ def main(environ: Mapping[str, str]) -> int:
     try:
         claim = server.insist(
             time.monotonic() + _FETCH_SECONDS,
-            lambda: json.loads(server.ask("POST", "claims", {"number": number, "by": run})),
+            lambda: json.loads(server.ask("POST", "claims", body=json.dumps({"number": number, "by": run}).encode())),
         )
     except (AwayError, RefusedError) as error:
         print(f"paddlecloud: the server does not say what to run: {error}", file=sys.stderr)

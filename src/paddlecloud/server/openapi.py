@@ -23,6 +23,7 @@ from paddlecloud.model.accounts import (
     UserRequest,
 )
 from paddlecloud.model.audit import AuditPage
+from paddlecloud.model.away import Claim, OutputLength, Run, TaskNews
 from paddlecloud.model.bos import StorageKey, StorageKeyRequest
 from paddlecloud.model.finding import Finding
 from paddlecloud.model.job import Job, JobSpec, Moved
@@ -73,6 +74,10 @@ _CARRIED = (
         KeyRequest,
         LogEnd,
         LogLength,
+        Run,
+        Claim,
+        TaskNews,
+        OutputLength,
     ),
     *(
         LoginRequest,

@@ -15,7 +15,7 @@ from pathlib import Path
 from paddlecloud.files.arriving import ArrivingFiles, ArrivingLogs
 from paddlecloud.files.packed import packed
 from paddlecloud.model import paths
-from paddlecloud.model.away import Claim, OutputLength, TaskEnd, TaskNews
+from paddlecloud.model.away import Claim, OutputLength, Run, TaskEnd, TaskNews
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
 from paddlecloud.model.job import Job
 from paddlecloud.model.log import LogLength
@@ -57,7 +57,7 @@ class Shipping:
         self._logs = logs
         self._files = files
         self._cipher = cipher
-        self._tasks = tasks
+        self.tasks = tasks
         self._tree = tree
         self._wake = wake
 
@@ -77,9 +77,10 @@ class Shipping:
             raise ConflictError(f"{job.id} is in {job.state.label}: its logs are closed")
         return job
 
-    def claim(self, job: Job, number: int, by: str) -> Claim:
+    def claim(self, job: Job, run: Run) -> Claim:
         """Tell a node which task it runs, and what; only who asked first is told."""
-        if not by or len(by.encode()) > _CLAIM_BYTES:
+        number, by = run.number, run.by
+        if not by or len(by.encode("utf-8", "replace")) > _CLAIM_BYTES:
             raise InvalidError("by must name the run of the task, such as a job of Slurm", field="by")
         handle = self._handle(job)
         if os.path.exists(stop_file(str(handle))):
@@ -140,7 +141,7 @@ class Shipping:
         return OutputLength(length=length, whole=last)
 
     def _handle(self, job: Job) -> Path:
-        return self._tasks / (job.placement.cluster if job.placement else "") / job.handle
+        return self.tasks / (job.placement.cluster if job.placement else "") / job.handle
 
     def _check_task(self, job: Job, task: str) -> None:
         if task not in task_names(job):

@@ -14,7 +14,12 @@ from tests.unit.server.running import Running
 PUBLIC = {"/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/v1/login", "/v1/registrations"}
 ADMINS = {("GET", "/v1/audit"), ("GET", "/v1/doctor"), ("GET", "/v1/users"), ("POST", "/v1/users")}
 READING = {("POST", "/v1/jobs/{job_id}/pack"), ("POST", "/v1/packs/read")}
-OF_TASKS = {("PUT", "/v1/jobs/{job_id}/tasks/{task}/log")}  # no user's credential opens these
+OF_TASKS = {  # no user's credential opens these
+    ("GET", "/v1/jobs/{job_id}/runtime"),
+    ("GET", "/v1/jobs/{job_id}/tree"),
+    ("POST", "/v1/jobs/{job_id}/claims"),
+    *(("PUT", f"/v1/jobs/{{job_id}}/tasks/{{task}}/{what}") for what in ("log", "news", "output")),
+}
 ROUTES = sorted(
     (method, route.path)
     for router in ROUTERS

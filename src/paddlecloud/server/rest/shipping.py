@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from paddlecloud.backends import shipped
 from paddlecloud.model import wire
-from paddlecloud.model.away import Claim, OutputLength, TaskNews
+from paddlecloud.model.away import Claim, OutputLength, Run, TaskNews
 from paddlecloud.model.log import LogLength
 from paddlecloud.server.caller import Called, LogBody, OfTask, identify_task, known_parameters
 from paddlecloud.server.openapi import BYTES, says
@@ -31,15 +31,10 @@ def get_runtime() -> Response:
     return Response(shipped.archive(), media_type=BYTES)
 
 
-@router.post("/jobs/{job_id}/claims", openapi_extra=says(Claim, errors=(404, 409), security=("task",)))
-def claim_task(
-    job: OfTask,
-    called: Called,
-    number: Annotated[int, Query(ge=0, lt=2**31, description="Which of the job's tasks, from 0.")],
-    by: Annotated[str, Query(max_length=200, description="Names this run of the task: the first one is told alone.")],
-) -> Response:
+@router.post("/jobs/{job_id}/claims", openapi_extra=says(Claim, body=Run, errors=(404, 409, 413), security=("task",)))
+def claim_task(job: OfTask, called: Called, body: LogBody) -> Response:
     """What a task is to do, told to the first run of it alone."""
-    return answer(called.shipping.claim(job, number, by))
+    return answer(called.shipping.claim(job, wire.decode(Run, body)))
 
 
 @router.get("/jobs/{job_id}/tree", openapi_extra=says(bytes, media=BYTES, errors=(404, 409), security=("task",)))
