@@ -8,10 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend
-from paddlecloud.backends.local import LocalBackend, find_uv
+from paddlecloud.backends.local import LocalBackend, find_uv, own_account
 from paddlecloud.backends.machine import machine
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
+from paddlecloud.backends.slurmrest import Rest
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.wire import nearest
@@ -38,6 +39,8 @@ class Setup:
     sbatch: Mapping[str, str] = field(default_factory=dict)
     accounts: Mapping[str, str] = field(default_factory=dict)
     nodes_python: str = "python3"
+    slurmrestd: str = ""
+    token_file: str = ""
     url: str = ""
     certificate: str = ""
     token: Callable[[str], str] = lambda _: ""
@@ -86,7 +89,7 @@ def _slurm(setup: Setup) -> Backend:
             environments=setup.environments,
             hidden=setup.hidden,
         ),
-        Commands(env=setup.env),
+        Rest(setup.slurmrestd, setup.token_file, own_account()) if setup.slurmrestd else Commands(env=setup.env),
         clock=setup.clock,
         allow_unisolated=setup.allow_unisolated,
     )

@@ -76,7 +76,7 @@ class LocalBackend:
         self._environments = environments
         self._uv = uv
         self._search_path = _search_path(self._root, self._interpreter)
-        self._account = _account()
+        self._account = own_account()
         self._held: dict[str, Sequence[LocalTask]] = {}
         self._spares = Spares(self._root)
         self._users: dict[str, str] = {}  # whose the handles are that were started here
@@ -307,7 +307,8 @@ def find_uv() -> str | None:
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
 
 
-def _account() -> str:
+def own_account() -> str:
+    """The name of the account that this process runs as."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

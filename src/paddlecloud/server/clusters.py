@@ -47,6 +47,8 @@ def load_backends(
                 sbatch=cluster.sbatch,
                 accounts=cluster.accounts,
                 nodes_python=cluster.python,
+                slurmrestd=cluster.slurmrestd,
+                token_file=cluster.token_file,
                 url=cluster.url,
                 certificate=_certificate(settings) if cluster.url.startswith("https:") else "",
                 token=token,

@@ -233,6 +233,12 @@ class ClusterSettings:
     job_options: tuple[str, ...] = setting(
         (), kinds.names, 'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.'
     )
+    slurmrestd: str = setting(
+        "", kinds.text, "slurm: its REST service, as http://ctl:6820/slurm/v0.0.38; empty: sbatch, squeue, scancel."
+    )
+    token_file: str = setting(
+        "", kinds.text, "slurm: file with a token of slurmrestd; {account} in its name is the account that it is of."
+    )
     url: str = setting(
         "",
         kinds.text,

@@ -1,0 +1,121 @@
+"""Slurm by its REST service does what it does by its commands: the same backend, on the same real cluster."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.backends.base import Launch, RefusedError
+from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurmrest import Rest, request
+from paddlecloud.model.errors import ConfigError, UnreachableError
+from paddlecloud.model.task import TaskState
+from tests.launches import ended, make_launch, started, wait_for
+from tests.slurm import Slurm
+
+Make = Callable[..., SlurmBackend]
+
+
+@pytest.fixture
+def token(slurm: Slurm, tmp_path: Path) -> Path:
+    path = tmp_path / "root.token"
+    path.write_text(slurm.run("scontrol", "token", "username=root", "lifespan=3600"))
+    return path
+
+
+@pytest.fixture
+def make(slurm: Slurm, token: Path, tmp_path: Path) -> Make:
+    def made(**more: str) -> SlurmBackend:
+        options = {"account": slurm.account or "", **more}
+        cluster = Cluster(name="hpc", python=sys.executable, options=options, accounts={}, grace_seconds=5)
+        calls = Rest(f"{slurm.rest}/slurm/v0.0.38", f"{tmp_path}/{{account}}.token", "root")
+        return SlurmBackend(tmp_path / "tasks", cluster, calls, clock=lambda: datetime.now(UTC))
+
+    return made
+
+
+def a_launch(folder: Path, *commands: str) -> Launch:
+    return make_launch(folder / "results", *commands, job=f"job-{secrets.token_hex(16)}", memory_bytes=64 << 20)
+
+
+def test_a_job_runs_and_tells_its_end(make: Make, tmp_path: Path) -> None:
+    backend = make()
+    launch = a_launch(tmp_path, "true", "exit 3", "true")
+    backend.start(launch)
+    tasks = wait_for(backend, launch.handle, ended).tasks
+    assert [task.exit_code for task in tasks] == [0, 3, 0]
+    backend.clean([launch.handle])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_job_is_stopped(make: Make, tmp_path: Path, count: int) -> None:
+    backend = make()
+    launch = a_launch(tmp_path, *["sleep 1000"] * count)
+    backend.start(launch)
+    wait_for(backend, launch.handle, started)
+    backend.stop(launch.handle)
+    assert {task.state for task in wait_for(backend, launch.handle, ended).tasks} == {TaskState.FAILED}
+
+
+def test_what_waits_tells_why_and_can_be_stopped(make: Make, slurm: Slurm, tmp_path: Path) -> None:
+    slurm.submit("sleep 1000", "--nodes=4", "--exclusive", f"--account={slurm.account}")
+    try:
+        backend = make(exclusive="true")
+        launch = a_launch(tmp_path, "true")
+        backend.start(launch)
+        report = wait_for(backend, launch.handle, lambda report: "(Resources)" in report.waits)
+        assert "in the queue of Slurm on hpc" in report.waits
+        backend.stop(launch.handle)
+        wait_for(backend, launch.handle, ended)
+    finally:
+        slurm.empty()
+
+
+def test_a_partition_that_is_not_there_is_refused_in_slurms_words(make: Make, tmp_path: Path) -> None:
+    backend = make(partition="nowhere")
+    with pytest.raises(RefusedError, match="partition"):
+        backend.start(a_launch(tmp_path, "true"))
+
+
+def test_an_option_that_the_service_has_no_word_for_is_refused(make: Make, tmp_path: Path) -> None:
+    backend = make(switches="1")
+    with pytest.raises(RefusedError, match="switches"):
+        backend.start(a_launch(tmp_path, "true"))
+
+
+def test_a_wrong_token_changes_nothing(make: Make, token: Path, tmp_path: Path) -> None:
+    backend = make()
+    token.write_text("SLURM_JWT=wrong")
+    launch = a_launch(tmp_path, "true")
+    with pytest.raises(UnreachableError):
+        backend.start(launch)
+    token.unlink()
+    with pytest.raises(UnreachableError, match="token"):
+        backend.start(launch)
+
+
+def test_a_service_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "root.token").write_text("x")
+    with pytest.raises(UnreachableError, match="does not answer"):
+        Rest("http://127.0.0.1:1/slurm/v0.0.38", str(tmp_path / "root.token"), "root").jobs()
+
+
+@pytest.mark.parametrize("url", ["http://ctl:6820", "ctl/slurm/v0.0.38", "http://ctl:6820/slurm"])
+def test_an_address_without_its_version_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="version"):
+        Rest(url, "token", "root")
+
+
+def test_a_heterogeneous_script_is_several_jobs() -> None:
+    script = '#!/bin/sh\n#SBATCH --ntasks=2\n#SBATCH --comment="a b"\n#SBATCH hetjob\n#SBATCH --gpus-per-task=1\ntrue\n'
+    made = request(script)
+    assert made["script"] == script
+    assert [(job.get("tasks"), job.get("comment"), job.get("gpus_per_task")) for job in made["jobs"]] == [
+        (2, "a b", None),
+        (None, None, "1"),
+    ]
