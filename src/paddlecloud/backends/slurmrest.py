@@ -156,7 +156,7 @@ def _set(job: dict[str, Any], option: str) -> None:
     field = _FIELDS.get(name)
     if field is None:
         raise RefusedError(f"slurmrestd knows no option {name!r}: leave it out, or let the server use sbatch")
-    job[field] = int(value.rstrip("M")) if field in _NUMBERS else (value if equals else "true")
+    job[field] = int(value.rstrip("M")) if field in _NUMBERS else (value if equals else True)
 
 
 def _seen(job: Mapping[str, Any]) -> Seen:
