@@ -65,7 +65,7 @@ def test_a_job_is_stopped(make: Make, tmp_path: Path, count: int) -> None:
 def test_what_waits_tells_why_and_can_be_stopped(make: Make, slurm: Slurm, tmp_path: Path) -> None:
     slurm.submit("sleep 1000", "--nodes=4", "--exclusive", f"--account={slurm.account}")
     try:
-        backend = make(exclusive="true")
+        backend = make()
         launch = a_launch(tmp_path, "true")
         backend.start(launch)
         report = wait_for(backend, launch.handle, lambda report: "(Resources)" in report.waits)
@@ -83,8 +83,8 @@ def test_a_partition_that_is_not_there_is_refused_in_slurms_words(make: Make, tm
 
 
 def test_an_option_that_the_service_has_no_word_for_is_refused(make: Make, tmp_path: Path) -> None:
-    backend = make(switches="1")
-    with pytest.raises(RefusedError, match="switches"):
+    backend = make(exclusive="true")
+    with pytest.raises(RefusedError, match="exclusive"):
         backend.start(a_launch(tmp_path, "true"))
 
 

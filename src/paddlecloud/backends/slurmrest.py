@@ -42,7 +42,6 @@ _FIELDS = {
     "account": "account",
     "constraint": "constraints",
     "gres": "gres",
-    "exclusive": "exclusive",
     "nodelist": "required_nodes",
     "exclude": "excluded_nodes",
     "reservation": "reservation",
