@@ -1,0 +1,150 @@
+"""Jobs on a Slurm whose nodes do not share the server's disk: they fetch the folder, and log, files and end come back.
+
+The nodes of the tests are on this machine, so the server's disk is in their reach: what is seen here is that tasks
+work in a folder of the node's own, and are told of no other.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flow.lab import Lab, a_free_port, alive
+from tests.slurm import Slurm
+from tests.waiting import wait_until
+
+TRAIN = """
+import os, sys, time
+print("began in", os.getcwd(), "with", open("data/words.txt").read().strip(), flush=True)
+for step in range(int(sys.argv[1])):
+    print("step", step, flush=True)
+    time.sleep(0.5)
+out = os.environ["OUTPUT_PATH"]
+os.makedirs(out + "/model", exist_ok=True)
+open(out + "/model/weights.bin", "wb").write(bytes(range(256)) * 40_000)
+open(out + "/empty", "w").close()
+open(os.environ["LOCAL_LOG_PATH"] + "/events", "w").write("events of " + os.environ["PADDLE_TRAINER_ID"])
+"""
+
+
+@pytest.fixture
+def far(tmp_path: Path, slurm: Slurm) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    port = a_free_port()
+    lab.env |= {**slurm.env, "HOME": str(lab.home), "TMPDIR": str(tmp_path)}
+    lab.configure(
+        f"""
+        [server]
+        port = {port}
+
+        [clusters.far]
+        backend = "slurm"
+        url = "http://127.0.0.1:{port}"
+        python = "{sys.executable}"
+        sbatch = {{account = "{slurm.account}"}}
+        """
+    )
+    lab.type("up")
+    yield lab
+    lab.close()
+    slurm.empty()
+
+
+def a_job(lab: Lab) -> None:
+    folder = lab.folder(train_py=TRAIN)
+    (folder / "data").mkdir(exist_ok=True)
+    (folder / "data" / "words.txt").write_text("words of mine")
+    (folder / "run.sh").write_text('#!/bin/sh\npython train.py "$1"\n')
+    (folder / "run.sh").chmod(0o755)
+
+
+def test_a_folder_runs_on_nodes_that_fetch_it_and_its_results_come_back(far: Lab) -> None:
+    a_job(far)
+    job = far.out("submit", "job", "--nodes", "2", "-o", "name", "--", "./run.sh", "1").strip()
+    far.ends(job, "success")
+    log = far.out("logs", job, "-w", "trainer-1")
+    assert "began in /tmp/paddlecloud-" in log
+    assert "with words of mine" in log
+    assert str(far.data) not in log
+    far.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=back")
+    back = far.work / "back" / job
+    for rank in (0, 1):
+        assert (back / f"rank-{rank}" / "model" / "weights.bin").read_bytes() == bytes(range(256)) * 40_000
+        assert (back / f"rank-{rank}" / "empty").read_bytes() == b""
+        assert (back / "log" / f"trainer-{rank}" / "events").read_text() == f"events of {rank}"
+
+
+def test_the_log_is_live(far: Lab) -> None:
+    a_job(far)
+    job = far.out("submit", "job", "-o", "name", "--", "python", "train.py", "60").strip()
+    wait_until(lambda: "step 2" in far.out("logs", job), "three steps are in the log", seconds=60)
+    assert far.field(job, "job_status") == "running"
+    far.type("kill_job", f"--job_id={job}")
+    far.ends(job, "killed")
+
+
+def test_a_server_that_is_away_for_a_while_misses_nothing(far: Lab) -> None:
+    a_job(far)
+    job = far.out("submit", "job", "-o", "name", "--", "python", "train.py", "12").strip()
+    wait_until(lambda: "step 1" in far.out("logs", job), "it runs", seconds=60)
+    far.kill_server()
+    wait_until(lambda: not nodes_run(job, "train.py"), "the task has ended while nobody was there", seconds=60)
+    far.type("up")
+    far.ends(job, "success")
+    assert [line for line in far.out("logs", job).splitlines() if "step" in line][-1].endswith("step 11")
+    assert far.out("logs", job).count("step 5") == 1
+    assert "weights.bin" in far.out("ls", job)
+
+
+def test_a_failed_task_tells_why(far: Lab) -> None:
+    far.folder(train_py="print('about to fail'); raise SystemExit(7)")
+    job = far.out("submit", "job", "-o", "name", "--", "python", "train.py").strip()
+    far.ends(job, "failed")
+    assert "exit code 7" in far.field(job, "error_msg")
+    assert "about to fail" in json.dumps([task.tail for task in far.client().get(job).tasks])
+
+
+def test_no_secret_is_among_the_arguments_of_a_process(far: Lab) -> None:
+    far.folder(train_py="import time; time.sleep(60)")
+    job = far.out("submit", "job", "-o", "name", "--", "python", "train.py").strip()
+    wait_until(lambda: far.field(job, "job_status") == "running", "it runs", seconds=60)
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                assert b"pcj_" not in (process / "cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    far.type("kill_job", f"--job_id={job}")
+    far.ends(job, "killed")
+
+
+def test_a_job_that_runs_in_the_pfs_is_refused_with_a_sentence(far: Lab) -> None:
+    user = json.loads((far.data / "embedded.json").read_text())["user"]
+    home = f"/pfs/local/home/{user}"
+    far.folder("package", train_py="print()")
+    far.type("cp", "package", f"{home}/package")
+    far.type("submit", "-jobname", "of-pfs", "-pservers", "0", "-topology", "train.py", f"{home}/package")
+    wait_until(lambda: "failed" in far.out("ls"), "it fails", seconds=60)
+    assert "do not share the server's files" in far.out("show", "of-pfs")
+
+
+def nodes_run(job: str, program: str) -> list[int]:
+    """The processes of a job's task that run a program."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            ours = (
+                job.encode() in (entry / "environ").read_bytes()
+                and program.encode() in (entry / "cmdline").read_bytes()
+            )
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if ours and alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
