@@ -76,7 +76,7 @@ VERBS: Mapping[str, Setup] = {
 
 
 def query_lines(detail: JobDetail, now: datetime) -> list[str]:
-    """Seed 000's fields, in its order and form."""
+    """Seed 000's fields, in its order and form; the queue too, of a job that has one."""
     job, spec = detail.job, detail.job.spec
     trainer = next((role for role in spec.roles if role.name != PSERVER), spec.roles[0])
     instances = [task.name for task in job.placement.tasks if task.role != PSERVER] if job.placement else []
@@ -94,6 +94,7 @@ def query_lines(detail: JobDetail, now: datetime) -> list[str]:
         "kill_flag": "1" if job.stop is StopReason.ASKED else "0",
         "public_bcc": str(int(spec.public_bcc)),
         "public_bos": str(int(spec.public_bos)),
+        **({"queue": spec.queue} if spec.queue else {}),
         "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else detail.sending,
         "start_cmd": trainer.command,
         "start_time": show.local_time(job.started_at),

@@ -1,6 +1,6 @@
 """Completion for bash, zsh and fish, generated from the parsers themselves, so that it cannot disagree with them.
 
-Names of jobs and paths of the PFS come from the hidden verbs of known.py.
+Names of jobs and queues and paths of the PFS come from the hidden verbs of known.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "folders": ("FOLDER", "DIR"),
     "files": ("FILE", "JOB.YAML", "SOURCE", "TARGET", "SRC", "DEST"),
     "jobs": ("JOB", "JOB[:PATH]", "SOURCE"),
+    "queues": ("QUEUE",),
     "pfs": ("PATH", "SOURCE", "TARGET", "SRC", "DEST"),
 }
 _NO_PFS = ("--prefix",)  # of results
@@ -149,6 +150,7 @@ _paddlecloud() {{
     [[ ( $kinds == pfs || ( $kinds == *pfs* && -n $typed ) ) && /pfs/ == "$typed"* ]] &&
         COMPREPLY=( /pfs/ ) && compopt -o nospace 2>/dev/null
     [[ $kinds == *jobs* ]] && words="$words $(paddlecloud known_jobs 2>/dev/null)"
+    [[ $kinds == *queues* ]] && words="$words $(paddlecloud known_queues 2>/dev/null)"
     COMPREPLY+=( $(compgen -W "$words" -- "$current") )
     IFS=$'\\n'
     [[ $kinds == *folders* ]] && COMPREPLY+=( $(compgen -d -- "$current") )
@@ -215,6 +217,8 @@ def _fish_offer(offer: Offer) -> str:
     words = list(offer.words)
     if "jobs" in offer.kinds:
         words.append("(paddlecloud known_jobs 2>/dev/null)")
+    if "queues" in offer.kinds:
+        words.append("(paddlecloud known_queues 2>/dev/null)")
     if "pfs" in offer.kinds:
         words.append("(paddlecloud known_files (commandline -ct) 2>/dev/null)")
     if "folders" in offer.kinds:

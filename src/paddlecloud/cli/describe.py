@@ -50,6 +50,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("why", explain.why(job, detail.forecast, now)),
         ("user", job.user),
         ("cluster", job.placement.cluster if job.placement else spec.cluster),
+        ("queue", spec.queue),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
         ("command", trainer.command),
         ("tasks", describe_counts({role.name: role.count for role in spec.roles})),

@@ -56,6 +56,7 @@ class JobFile(Struct, frozen=True, kw_only=True):
     job_type: str | None = None
     distribute: str | None = None
     cluster: str | None = None
+    queue: str | None = None
     priority: int | None = None
     time_limit: str | int | None = None
     roles: Mapping[str, FileRole] = field(default_factory=dict)
@@ -99,6 +100,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "job_type": file.job_type,
         "distribute": file.distribute,
         "cluster": file.cluster,
+        "queue": file.queue,
         "priority": file.priority,
         "wall_time": file.time_limit,
         "cpus": file.resources.cpus,
@@ -122,6 +124,7 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         roles=tuple(_role(name, role) for name, role in file.roles.items()),
         name=wanted.get("name", "tmp_job"),
         cluster=wanted.get("cluster", "default"),
+        queue=wanted.get("queue", ""),
         job_type=wanted.get("job_type"),
         distribute=wanted.get("distribute"),
         env=dict(wanted.get("env", {})),

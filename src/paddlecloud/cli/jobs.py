@@ -1,4 +1,4 @@
-"""Verbs about jobs that are there already: ls, show, wait, kill, queue, events, clusters."""
+"""Verbs about jobs that are there already: ls, show, wait, kill, queue, events, clusters, queues."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
 from paddlecloud.model.job import Job, Moved, Resources
 from paddlecloud.model.state import LIVE, WAITING, JobState
-from paddlecloud.model.units import format_size
+from paddlecloud.model.units import format_duration, format_size
 from paddlecloud.sdk.spec import duration
 
 if TYPE_CHECKING:
-    from paddlecloud.model.service import Cluster
+    from paddlecloud.model.service import Cluster, Queue
     from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.client import Client
 
@@ -91,6 +91,11 @@ def clusters(parser: Parser) -> None:
     parser.set_defaults(run=_clusters)
 
 
+def queues(parser: Parser) -> None:
+    add_output(parser)
+    parser.set_defaults(run=_queues)
+
+
 VERBS: Mapping[str, Setup] = {
     "ls": ls,
     "show": show_,
@@ -99,6 +104,7 @@ VERBS: Mapping[str, Setup] = {
     "queue": queue,
     "events": events,
     "clusters": clusters,
+    "queues": queues,
 }
 
 
@@ -122,6 +128,7 @@ def job_columns(now: datetime) -> list[Column[Job]]:
         Column("RAN", lambda job: ran(job, now), drop=3),
         Column("USER", lambda job: job.user, wide=True),
         Column("CLUSTER", lambda job: job.placement.cluster if job.placement else job.spec.cluster, wide=True),
+        Column("QUEUE", lambda job: job.spec.queue, wide=True),
         Column("PRIORITY", lambda job: str(job.spec.priority), wide=True),
         Column("WHY", lambda job: explain.why(job, None, now), drop=4),
     ]
@@ -282,6 +289,12 @@ def cluster_columns() -> list[Column[Cluster]]:
     ]
 
 
+def _queues(args: Namespace) -> None:
+    with connect() as client:
+        found = client.queues()
+    show.many(found, columns_of_queues(), args.output, lambda one: one.name, "no queues: name a cluster, or nothing")
+
+
 def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
     """How much of one kind of resource is free, of how much."""
     if cluster.capacity is None:
@@ -289,6 +302,21 @@ def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
     if cluster.free is None:
         return amount(cluster.capacity)
     return f"{amount(cluster.free)} of {amount(cluster.capacity)} free"
+
+
+def columns_of_queues() -> list[Column[Queue]]:
+    return [
+        Column("NAME", lambda one: one.name),
+        Column("CLUSTER", lambda one: one.cluster, drop=2),
+        Column("LIMIT", _longest),
+        Column("PRIORITY", lambda one: f"{one.priority:+d}" if one.priority else "0", drop=1),
+        Column("USERS", lambda one: ", ".join(one.users) or "everyone", drop=3),
+    ]
+
+
+def _longest(queue: Queue) -> str:
+    limit = queue.time_limit_seconds
+    return "as its cluster" if limit is None else format_duration(limit)
 
 
 def _states(words: tuple[str, ...] | list[str]) -> list[JobState]:

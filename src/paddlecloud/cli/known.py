@@ -1,4 +1,4 @@
-"""What a server knows, for completion: names and ids of jobs, paths of the PFS.
+"""What a server knows, for completion: names and ids of jobs, names of queues, paths of the PFS.
 
 Who presses TAB wants neither a wait nor a sentence: a server is asked only if one answers at once, never started, and
 whatever goes wrong is silence.
@@ -33,12 +33,16 @@ def known_jobs(parser: Parser) -> None:
     parser.set_defaults(run=lambda _: _tell(_jobs))
 
 
+def known_queues(parser: Parser) -> None:
+    parser.set_defaults(run=lambda _: _tell(_queues))
+
+
 def known_files(parser: Parser) -> None:
     parser.add_argument("prefix", nargs="?", default="", help="how the path begins")
     parser.set_defaults(run=_known_files)
 
 
-VERBS: Mapping[str, Setup] = {"known_jobs": known_jobs, "known_files": known_files}
+VERBS: Mapping[str, Setup] = {"known_jobs": known_jobs, "known_queues": known_queues, "known_files": known_files}
 
 
 def _known_files(args: Namespace) -> None:
@@ -81,6 +85,10 @@ def _jobs(client: Client) -> Iterator[str]:
     for name in (*(job.spec.name for job in jobs), *(job.id for job in jobs)):
         if _SAFE_NAME.fullmatch(name):
             yield name
+
+
+def _queues(client: Client) -> Iterator[str]:
+    yield from (queue.name for queue in client.queues() if _SAFE_NAME.fullmatch(queue.name))
 
 
 def _paths(client: Client, prefix: str) -> Iterator[str]:

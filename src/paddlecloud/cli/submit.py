@@ -115,6 +115,7 @@ def add_settings(parser: Parser, *, name: str = "tmp_job", nodes: str = "--nodes
     """What a job may ask for beside its folder and its command; `count` trainers by `nodes` if it does not say."""
     parser.add_argument("--name", help=f"the job's name ({name})")
     parser.add_argument("--cluster", help="where to run it (default)")
+    parser.add_argument("--queue", metavar="QUEUE", help="a queue that `paddlecloud queues` lists (none)")
     parser.add_argument(nodes, dest="nodes", type=int, metavar="N", help=f"number of trainers ({count})")
     parser.add_argument("--cpus", type=float, metavar="N", help="CPUs for each task")
     parser.add_argument("--memory", metavar="SIZE", help="memory for each task: 4Gi, 10GB")
@@ -216,6 +217,7 @@ def flags(args: Namespace) -> dict[str, Any]:
         "command": _command(args.command),
         "name": args.name,
         "cluster": args.cluster,
+        "queue": args.queue,
         "nodes": args.nodes,
         "cpus": args.cpus,
         "memory": args.memory,

@@ -52,6 +52,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("audit", _ACCOUNTS, "audit", "who did what, when, from where (for admins)"),
         Verb("config", _ACCOUNTS, "account", "which server, who am I, and where that was read"),
         Verb("clusters", _SERVER, "jobs", "clusters that a job may name"),
+        Verb("queues", _SERVER, "jobs", "queues that a job of yours may name, and what they take"),
         Verb("df", _SERVER, "space", "what uses the space, and for how long it is kept"),
         Verb("up", _SERVER, "serve", "start the embedded server in the background"),
         Verb("down", _SERVER, "serve", "stop it; running jobs run on"),
@@ -76,6 +77,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("flags", _HIDDEN, "commands", "the flags of a command"),
         Verb("known_files", _HIDDEN, "known", "paths of the PFS that begin so, for completion"),
         Verb("known_jobs", _HIDDEN, "known", "names and ids of jobs, for completion"),
+        Verb("known_queues", _HIDDEN, "known", "names of queues, for completion"),
         Verb("get_fils", _HIDDEN, "aliases", "get_files, as the manual also spells it"),
     )
 }

@@ -1,4 +1,4 @@
-"""What a server says of itself: its health, its clusters, its errors."""
+"""What a server says of itself: its health, its clusters and queues, its errors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ class Cluster(Struct, frozen=True, kw_only=True):
     default: bool  # whether `--cluster=default` may choose it
     capacity: Resources | None = None
     free: Resources | None = None
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """A queue that a job may name. `users` are those who may use it; empty: everyone."""
+
+    name: str
+    cluster: str  # where its jobs go
+    time_limit_seconds: int | None = None  # the longest run of one job
+    priority: int = 0
+    users: tuple[str, ...] = ()
 
 
 class ProblemDetail(Struct, frozen=True, kw_only=True):

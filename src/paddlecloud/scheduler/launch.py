@@ -8,6 +8,7 @@ from pathlib import Path
 
 from paddlecloud.backends.base import Launch, Mount, TaskLaunch
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement
+from paddlecloud.scheduler.queues import Queues, options_of
 
 _CHECKED = (
     "paddlecloud_setup=$?; "
@@ -24,6 +25,7 @@ def launch(
     mounts: Sequence[Mount] = (),
     cwd: str | None = None,
     pfs: Path | None = None,
+    queues: Queues | None = None,
 ) -> Launch:
     roles = {role.name: role for role in job.spec.roles}
     return Launch(
@@ -56,7 +58,7 @@ def launch(
         requirements=job.spec.requirements,
         python=job.spec.python,
         wall_time_seconds=job.wall_time_seconds,
-        options=job.spec.slurm,
+        options=options_of(job.spec, queues or {}),
         slurm=job.spec.slurm_env,
         quiet_seconds=job.spec.hang.after_seconds or 0,
         mounts=tuple(mounts),

@@ -18,6 +18,7 @@ from paddlecloud.model.units import format_size
 from paddlecloud.model.views import Forecast
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.ledger import Ledger, Standing
+from paddlecloud.scheduler.queues import Queues, priority_of, why_closed
 from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.scheduler.spans import ends_at, expected
 
@@ -33,6 +34,7 @@ class Snapshot:
     placed: Sequence[Job]
     clusters: Mapping[str, Resources | None]
     default: Sequence[str] = ()
+    queues: Queues = field(default_factory=dict)
     quotas: Quotas = field(default_factory=Quotas)
 
 
@@ -42,16 +44,16 @@ class Plan:
     reasons: Mapping[str, str]  # by job id: why it waits
 
 
-def order(jobs: Iterable[Job]) -> list[Job]:
-    """The turn: priority, then time of submission."""
-    return sorted(jobs, key=lambda job: (-job.spec.priority, job.created_at, job.id))
+def order(jobs: Iterable[Job], queues: Queues) -> list[Job]:
+    """The turn: priority, its queue's included, then time of submission."""
+    return sorted(jobs, key=lambda job: (-priority_of(job.spec, queues), job.created_at, job.id))
 
 
 def plan(snapshot: Snapshot) -> Plan:
     room = _Room(snapshot)
     placements: list[tuple[Job, Placement]] = []
     reasons: dict[str, str] = {}
-    for job in order(snapshot.waiting):
+    for job in order(snapshot.waiting, snapshot.queues):
         outcome = room.take(job)
         if isinstance(outcome, Placement):
             placements.append((job, outcome))
@@ -65,7 +67,7 @@ def forecast(snapshot: Snapshot) -> dict[str, Forecast]:
     ahead = _Ahead(snapshot)
     return {
         job.id: Forecast(position=position, about_at=ahead.next_start(job) if position <= _FORECASTS else None)
-        for position, job in enumerate(order(snapshot.waiting), start=1)
+        for position, job in enumerate(order(snapshot.waiting, snapshot.queues), start=1)
     }
 
 
@@ -97,6 +99,8 @@ class _Room:
 
     def take(self, job: Job) -> Placement | str:
         """A placement, taken out of what is left; or the reason why there is none now."""
+        if closed := why_closed(job.spec, self.snapshot.queues):
+            return closed
         reasons: list[str] = []
         refusals: list[str] = []
         held_back: list[Standing] = []
@@ -209,6 +213,8 @@ class _Ahead:
         Of its list that is on the first cluster where its user's limits let it start soonest. Only a job that nothing
         but room holds back takes a place in the line there: the others are passed.
         """
+        if why_closed(job.spec, self.snapshot.queues):
+            return None
         standings = {
             name: self.ledger.standing(job.user, name)
             for name in candidates(job, self.snapshot.default)

@@ -23,6 +23,7 @@ from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import Report
 from paddlecloud.scheduler.launch import launch
 from paddlecloud.scheduler.plan import Snapshot, plan
+from paddlecloud.scheduler.queues import Queues
 from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.store.jobs import Jobs
 
@@ -86,6 +87,7 @@ class Round:
         default: Sequence[str],
         folders: Folders,
         limits: Limits,
+        queues: Queues | None = None,
         ready: Callable[[Job], str] = lambda _: "",  # why a waiting job cannot be placed yet
     ) -> None:
         self._jobs = jobs
@@ -93,6 +95,7 @@ class Round:
         self._quotas = quotas
         self._clusters = clusters
         self._default = default
+        self._queues = queues or {}
         self._folders = folders
         self._limits = limits
         self._recorded: dict[str, Report] = {}
@@ -226,6 +229,7 @@ class Round:
             mounts=self._folders.mounts(job),
             cwd=job.spec.package or None,
             pfs=self._folders.pfs,
+            queues=self._queues,
         )
 
     def _stop(self, cluster: str, handle: str) -> None:
@@ -262,6 +266,7 @@ class Round:
             placed=[job for job in live if job.state.held],
             clusters=capacities,
             default=self._default,
+            queues=self._queues,
             quotas=self._quotas(now, {job.user for job in waiting}),
         )
 

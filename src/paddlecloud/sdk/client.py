@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from msgspec.structs import replace
 
 from paddlecloud.model import paths, wire
-from paddlecloud.model.errors import ConfigError, ConflictError, InvalidError, NotFoundError, UnreachableError
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.model.views import Acceptance, JobDetail, JobPage
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from paddlecloud.model.accounts import QuotaUse
     from paddlecloud.model.finding import Finding
     from paddlecloud.model.log import LogPiece
-    from paddlecloud.model.service import Cluster
+    from paddlecloud.model.service import Cluster, Queue
     from paddlecloud.model.space import Collection, Space
     from paddlecloud.model.transfers import FileEntry
     from paddlecloud.sdk import transfer
@@ -67,7 +67,7 @@ class Client:
     def __init__(self, profile: Profile | None = None) -> None:
         self.profile = profile or profiles.load()
         if not self.profile.server:
-            raise _no_server(self.profile)
+            raise profiles.no_server(self.profile)
         self.http = Http(self.profile)
 
     def __enter__(self) -> Self:
@@ -122,6 +122,7 @@ class Client:
         command         what to run: "sh run.sh"
         name            "tmp_job" if left out; names need not be unique
         cluster         "default", or a name that `clusters` lists
+        queue           a name that `queues` lists: its cluster, its time limit and its priority
         nodes           number of trainers (1)
         cpus, memory, gpus   for each trainer: 2, "4Gi" or bytes, 1; what is left out, the cluster's default
         job_type        "gpu" or "cpu"; left out: gpu where the cluster has GPUs
@@ -335,6 +336,12 @@ class Client:
 
         return self.http.get(list[Cluster], "/v1/clusters")
 
+    def queues(self) -> Sequence[Queue]:
+        """The queues that a job of yours may name, and what they take."""
+        from paddlecloud.model.service import Queue
+
+        return self.http.get(list[Queue], "/v1/queues")
+
     def doctor(self) -> Sequence[Finding]:
         """What is well with the server and its machine, and what is not; for admins."""
         from paddlecloud.model.finding import Finding
@@ -377,15 +384,6 @@ class Client:
 
     def _ids_from(self, prefix: str) -> Sequence[str]:
         return [job.id for job in self.list(limit=_NEWEST) if job.id.startswith(prefix)]
-
-
-def _no_server(profile: Profile) -> ConfigError | UnreachableError:
-    if file := profile.sources.get("ak"):
-        return ConfigError(
-            f"{file} has an access key but names no server: add its [openapi] host and port, or take ak and sk out of "
-            "it to use a server of your own on this machine"
-        )
-    return UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
 
 
 def _tell_namesakes(name: str, ids: Sequence[str], refuse: bool) -> None:

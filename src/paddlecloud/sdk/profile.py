@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from paddlecloud.model import endpoint
-from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.errors import ConfigError, UnreachableError
 from paddlecloud.sdk import ownconfig
 from paddlecloud.sdk.clientconf import Sections, read_client_conf, read_paddle_config, write_client_conf
 
@@ -172,6 +172,16 @@ def server_url(text: str, where: str) -> str:
     if not usable:
         raise ConfigError(f"{where}: server {text!r} is no address; write http://host:port", field="server")
     return text
+
+
+def no_server(profile: Profile) -> ConfigError | UnreachableError:
+    """Why a profile without a server will not do."""
+    if file := profile.sources.get("ak"):
+        return ConfigError(
+            f"{file} has an access key but names no server: add its [openapi] host and port, or take ak and sk out of "
+            "it to use a server of your own on this machine"
+        )
+    return UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Asked(TypedDict, total=False):
     command: str
     name: str
     cluster: str
+    queue: str
     job_type: str
     distribute: str
     nodes: int
@@ -61,6 +62,7 @@ def job_spec(asked: Asked) -> JobSpec:
         roles=_roles(asked, nodes, distribute),
         name=asked.get("name") or "tmp_job",
         cluster=cluster,
+        queue=asked.get("queue", ""),
         job_type=job_type,
         distribute=distribute,
         env=dict(asked.get("env", {})),
@@ -131,7 +133,7 @@ def duration(text: str, field: str, *, needs_unit: bool = False) -> int:
 
 def check_texts(spec: JobSpec) -> None:
     """Refuse text that is not UTF-8, such as a shell passes on as it was typed: no wire could carry it."""
-    texts = {"name": spec.name, "cluster": spec.cluster, "bos_url": spec.bos_url}
+    texts = {"name": spec.name, "cluster": spec.cluster, "queue": spec.queue, "bos_url": spec.bos_url}
     texts |= {"command": "".join(role.name + role.command for role in spec.roles)}
     texts |= {f"env {name!r}": name + value for name, value in spec.env.items()}
     for field, text in texts.items():

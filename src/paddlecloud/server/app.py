@@ -50,6 +50,7 @@ from paddlecloud.server.outbox import Outbox
 from paddlecloud.server.policy import policy_line
 from paddlecloud.server.postman import Postman
 from paddlecloud.server.publications import PublicationService
+from paddlecloud.server.queues import Queues
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.rates import Rates
 from paddlecloud.server.registration import Registrations
@@ -265,7 +266,7 @@ def _assemble(
     quotas = QuotaService(
         settings=settings, users=users, jobs=jobs, database=database, clock=clock, kept=tree.room.used
     )
-    clusters = Clusters(settings, backends, quotas)
+    clusters, queues = Clusters(settings, backends, quotas), Queues(settings)
     house = housekeeping(
         settings.retention, folder=folder, database=database, uploads=uploads, results=results, audit=audit, clock=clock
     )
@@ -278,6 +279,7 @@ def _assemble(
             quotas=quotas.quotas,
             clusters=backends,
             default=settings.default_clusters,
+            queues=queues.terms,
             folders=folders,
             limits=Limits(schedule=settings.jobs.schedule_limit, attempts=settings.jobs.attempts),
             ready=carrier.ready,
@@ -304,6 +306,7 @@ def _assemble(
         jobs=JobService(
             jobs=jobs,
             clusters=clusters,
+            queues=queues,
             limits=submission.Limits(
                 hang_seconds=int(settings.jobs.hang.total_seconds()),
                 tasks=settings.jobs.tasks_limit,
@@ -322,6 +325,7 @@ def _assemble(
             on_change=changed,
         ),
         clusters=clusters,
+        queues=queues,
         quotas=quotas,
         transfers=transfers,
         pfs=tree.pfs,

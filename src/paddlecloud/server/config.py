@@ -25,15 +25,17 @@ from paddlecloud.server.settings import (
     DEFAULT_CLUSTER,
     S3,
     SECTIONS,
+    SLURM,
     ClusterSettings,
     DatacenterSettings,
+    QueueSettings,
     ServerSettings,
     Settings,
 )
 
 T = TypeVar("T")
 
-_CLUSTERS, _DATACENTERS = "clusters", "datacenters"
+_CLUSTERS, _QUEUES, _DATACENTERS = "clusters", "queues", "datacenters"
 _SECRETS_OF_DATABASE = ("passfile", "sslkey")  # options of libpq that name files
 _SECRETS_AT_HOME = (
     "bin/paddlecloud/conf/client.conf",
@@ -43,6 +45,7 @@ _SECRETS_AT_HOME = (
 )
 _OF_SLURM = ("PATH", "HOME", "SLURM_CONF")
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DATACENTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 
@@ -74,7 +77,7 @@ def parse(
 ) -> Settings:
     """Settings from TOML's tables, refusing what it does not know; `data` wins over what they say."""
     for name in plain:
-        if name not in (known := [*SECTIONS, _CLUSTERS, _DATACENTERS]):
+        if name not in (known := [*SECTIONS, _CLUSTERS, _QUEUES, _DATACENTERS]):
             raise ConfigError(f"{source}: [{name}] is not a known section{nearest(name, known)}", field=name)
     sections: dict[str, Any] = {
         name: _section(kind, name, plain.get(name, {}), source) for name, kind in SECTIONS.items()
@@ -84,6 +87,7 @@ def parse(
     settings = Settings(
         server=dataclasses.replace(server, data=(data or named).absolute()),
         clusters=_clusters(plain.get(_CLUSTERS, {}), source),
+        queues=_queues(plain.get(_QUEUES, {}), source),
         datacenters=_datacenters(plain.get(_DATACENTERS, {}), source),
         embedded=embedded,
         **sections,
@@ -98,6 +102,8 @@ def lines(settings: Settings) -> Iterator[Line]:
         yield from _lines_of(section, getattr(settings, section))
     for name, cluster in settings.clusters.items():
         yield from _lines_of(f"clusters.{name}", cluster)
+    for name, queue in settings.queues.items():
+        yield from _lines_of(f"{_QUEUES}.{_key(name)}", queue)
     for name, datacenter in settings.datacenters.items():
         yield from _lines_of(f"datacenters.{name}", datacenter)
 
@@ -107,6 +113,7 @@ def reference() -> Iterator[Line]:
     for section, kind in SECTIONS.items():
         yield from _lines_of(section, kind())
     yield from _lines_of("clusters.<name>", ClusterSettings())
+    yield from _lines_of("queues.<name>", QueueSettings())
     yield from _lines_of("datacenters.<name>", DatacenterSettings())
 
 
@@ -236,6 +243,19 @@ def _clusters(plain: object, source: str) -> dict[str, ClusterSettings]:
     return configured or {"local": ClusterSettings()}
 
 
+def _queues(plain: object, source: str) -> dict[str, QueueSettings]:
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"{source}: queues must be tables: write [queues.<name>]", field=_QUEUES)
+    for name in plain:
+        if not _QUEUE_NAME.fullmatch(name):
+            raise ConfigError(
+                f"{source}: a queue cannot be called {name!r}: use letters, digits and . _ -, and a letter or digit "
+                'first; a name with a . is written [queues."a.b"]',
+                field=_QUEUES,
+            )
+    return {name: _section(QueueSettings, f"{_QUEUES}.{name}", table, source) for name, table in plain.items()}
+
+
 def _datacenters(plain: object, source: str) -> dict[str, DatacenterSettings]:
     """They keep the order of the file: the first has the results of jobs, and is what /pfs/public means."""
     if not isinstance(plain, Mapping):
@@ -279,6 +299,8 @@ def _check(settings: Settings, source: str) -> None:
                 + nearest(name, list(settings.clusters)),
                 field="server.default_clusters",
             )
+    for name, queue in settings.queues.items():
+        _check_queue(name, queue, settings, source)
     for given, missing in (("certificate", "certificate_key"), ("certificate_key", "certificate")):
         if getattr(server, given) is not None and getattr(server, missing) is None:
             raise ConfigError(
@@ -290,6 +312,21 @@ def _check(settings: Settings, source: str) -> None:
             f"{source}: server.host = {server.host!r} is reached from other machines, and nothing would be encrypted: "
             "name server.certificate and server.certificate_key, or set server.insecure = true to allow it",
             field="server.host",
+        )
+
+
+def _check_queue(name: str, queue: QueueSettings, settings: Settings, source: str) -> None:
+    full = f"{_QUEUES}.{name}"
+    if queue.cluster not in (known := [DEFAULT_CLUSTER, *settings.clusters]):
+        raise ConfigError(
+            f"{source}: {full}.cluster names {queue.cluster!r}, which is not configured{nearest(queue.cluster, known)}",
+            field=f"{full}.cluster",
+        )
+    clusters = settings.default_clusters if queue.cluster == DEFAULT_CLUSTER else (queue.cluster,)
+    if queue.sbatch and all(settings.clusters[one].backend != SLURM for one in clusters):
+        raise ConfigError(
+            f"{source}: {full}.sbatch is for Slurm, and its jobs go to {', '.join(clusters)}: leave it out",
+            field=f"{full}.sbatch",
         )
 
 
@@ -307,6 +344,11 @@ def _lines_of(section: str, values: Any) -> Iterator[Line]:
     for one in dataclasses.fields(values):
         value = getattr(values, one.name)
         yield Line(section=section, name=one.name, value=value, default=one.default, help=one.metadata["help"])
+
+
+def _key(name: str) -> str:
+    """A name as TOML's head of a table has it."""
+    return _quote(name) if "." in name else name
 
 
 def _quote(text: str) -> str:

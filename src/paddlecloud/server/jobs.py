@@ -24,6 +24,7 @@ from paddlecloud.scheduler.plan import Snapshot, forecast
 from paddlecloud.server import submission
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.clusters import Clusters
+from paddlecloud.server.queues import Queues
 from paddlecloud.server.rates import Rates
 from paddlecloud.store.jobs import Idempotency, Jobs
 
@@ -36,6 +37,7 @@ class JobService:
         *,
         jobs: Jobs,
         clusters: Clusters,
+        queues: Queues,
         limits: submission.Limits,
         in_pfs: Callable[[User, JobSpec], JobSpec],  # the job with its datacenter and its package as they are
         check_storage: Callable[[User, JobSpec], None],  # raises what is wrong with storage of the user's own
@@ -51,6 +53,7 @@ class JobService:
     ) -> None:
         self._jobs = jobs
         self._clusters = clusters
+        self._queues = queues
         self._limits = limits
         self._in_pfs = in_pfs
         self._find_registry = find_registry
@@ -192,10 +195,11 @@ class JobService:
 
     def _accepted(self, user: User, spec: JobSpec) -> JobSpec:
         submission.check_shape(spec, self._limits)
-        spec = self._in_pfs(user, spec)
+        spec = self._in_pfs(user, self._queues.enter(user.name, spec))
         if spec.registry:
             self._find_registry(user.name, spec.registry)
-        accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name), self._limits)
+        limits = self._queues.limits(spec, self._limits)
+        accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name), limits)
         self._check_storage(user, accepted)
         return accepted
 

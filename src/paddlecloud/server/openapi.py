@@ -29,7 +29,7 @@ from paddlecloud.model.finding import Finding
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.log import LogEnd, LogLength, LogPiece
 from paddlecloud.model.registry import Registry, RegistryRequest
-from paddlecloud.model.service import Cluster, Health, ProblemDetail
+from paddlecloud.model.service import Cluster, Health, ProblemDetail, Queue
 from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.transfers import (
@@ -88,6 +88,7 @@ _CARRIED = (
         NewToken,
         PackRequest,
         ProblemDetail,
+        Queue,
         QuotaUse,
         Registration,
         RegistrationRequest,

@@ -23,6 +23,7 @@ from paddlecloud.server.metrics import Metrics
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.publications import PublicationService
+from paddlecloud.server.queues import Queues
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.registration import Registrations
 from paddlecloud.server.registry import RegistryService
@@ -41,6 +42,7 @@ class Services:
     accounts: Accounts
     jobs: JobService
     clusters: Clusters
+    queues: Queues
     quotas: QuotaService
     transfers: Transfers
     pfs: Pfs

@@ -253,6 +253,23 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    cluster: str = setting(DEFAULT_CLUSTER, kinds.text, "Where its jobs go: a cluster, or default, the list of them.")
+    time_limit: timedelta | None = setting(
+        None, kinds.duration(1), "Longest run of one job in it; left out: as its cluster says."
+    )
+    priority: int = setting(
+        0, kinds.whole(-1000, 1000), "Added to the priority of its jobs; among those that wait, the higher goes first."
+    )
+    users: tuple[str, ...] = setting((), kinds.names, "Who may use it; empty: everyone.")
+    sbatch: Mapping[str, str] = setting(
+        kinds.Table(),
+        kinds.sbatch,
+        'On Slurm: options of sbatch for its jobs, over those of the cluster, such as {partition = "short"}.',
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     server: ServerSettings
     jobs: JobSettings = JobSettings()
@@ -262,6 +279,7 @@ class Settings:
     retention: RetentionSettings = RetentionSettings()
     pfs: PfsSettings = PfsSettings()
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+    queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     datacenters: Mapping[str, DatacenterSettings] = field(default_factory=dict)
     embedded: bool = False  # a person's own server, which has no need to protect users from each other
     source: Path | None = None  # the file that they were read from

@@ -243,7 +243,7 @@ def _check_own_storage(spec: JobSpec) -> None:
 
 
 def _check_texts_of_images(spec: JobSpec) -> None:
-    for name in ("datacenter", "package", "image", "registry", "face"):
+    for name in ("datacenter", "package", "image", "registry", "face", "queue"):
         _check_text(getattr(spec, name), name, PATH_BYTES)
     if spec.registry and not spec.image:
         raise InvalidError("registry is for an image of yours: name it too (-image), or leave it out", field="image")

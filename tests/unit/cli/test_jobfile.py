@@ -22,6 +22,7 @@ nodes: 2
 job_type: gpu
 distribute: NCCL2
 cluster: local
+queue: slow
 priority: 5
 time_limit: 2h
 """
@@ -41,6 +42,7 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
         "job_type": "gpu",
         "distribute": "NCCL2",
         "cluster": "local",
+        "queue": "slow",
         "priority": 5,
         "wall_time": "2h",
         "cpus": 2,
@@ -65,12 +67,12 @@ roles:
   trainer: {run: sh run.sh, count: 3, resources: {cpus: 1}, min_failed: 2, restarts: 3}
 """
     file = jobfile.read(put(tmp_path, text))
-    spec = jobfile.with_roles(file, {"wall_time": "00:10:00"})
+    spec = jobfile.with_roles(file, {"wall_time": "00:10:00", "queue": "slow"})
     pserver, trainer = spec.roles
     assert (pserver.name, pserver.count, pserver.successes_needed, pserver.command) == ("pserver", 2, 0, "sh ps.sh")
     assert (trainer.count, trainer.min_failed, trainer.resources) == (3, 2, Resources(cpus=1.0))
     assert (trainer.restarts, pserver.restarts) == (3, 0)
-    assert spec.wall_time_seconds == 600
+    assert (spec.wall_time_seconds, spec.queue) == (600, "slow")
     with pytest.raises(InvalidError, match="time_limit 30 has no unit"):
         jobfile.with_roles(file, {"wall_time": "30"})
 

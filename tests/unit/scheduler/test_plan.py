@@ -57,7 +57,7 @@ def placed_ids(decided: Plan) -> list[int]:
 
 def test_the_turn_is_priority_then_time_of_submission() -> None:
     jobs = [a_job(3), a_job(1), a_job(2, priority=5)]
-    assert [int(job.id[4:], 16) for job in order(jobs)] == [2, 1, 3]
+    assert [int(job.id[4:], 16) for job in order(jobs, {})] == [2, 1, 3]
 
 
 def test_jobs_are_placed_while_there_is_room_and_the_rest_is_told_why() -> None:

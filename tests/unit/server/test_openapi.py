@@ -77,6 +77,7 @@ def test_what_is_answered_is_what_it_says(server: Running, document: dict[str, A
         ("/v1/jobs/{job_id}/tasks", f"/v1/jobs/{job}/tasks"),
         ("/v1/jobs/{job_id}/files", f"/v1/jobs/{job}/files"),
         ("/v1/clusters", "/v1/clusters"),
+        ("/v1/queues", "/v1/queues"),
         ("/v1/quota", "/v1/quota"),
         ("/v1/tokens", "/v1/tokens"),
         ("/healthz", "/healthz"),

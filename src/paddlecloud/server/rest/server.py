@@ -1,4 +1,4 @@
-"""Routes about the server itself: whether it is well, its clusters, and the description of all others."""
+"""Routes about the server itself: whether it is well, its clusters and queues, and the description of all others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from paddlecloud.model import wire
 from paddlecloud.model.finding import Finding
-from paddlecloud.model.service import Cluster, Health
+from paddlecloud.model.service import Cluster, Health, Queue
 from paddlecloud.server.caller import Admin, Called, Caller, Scraper, known_parameters
 from paddlecloud.server.openapi import TEXT, document, says
 from paddlecloud.server.rest.answers import answer
@@ -54,3 +54,9 @@ def doctor(_: Admin, called: Called) -> Response:
 def clusters(_: Caller, called: Called) -> Response:
     """The clusters that a job may name, with what they have and what is free."""
     return answer(called.clusters.list(called.loop.snapshot()))
+
+
+@router.get("/v1/queues", openapi_extra=says(list[Queue]))
+def queues(caller: Caller, called: Called) -> Response:
+    """The queues that a job of the caller may name, and what they take."""
+    return answer(called.queues.list(caller.user.name))
