@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,14 +18,15 @@ COMMAND = [sys.executable, "-m", "paddlecloud"]
 
 
 @contextmanager
-def running(config: str = "", *, below: Path | None = None) -> Iterator[Client]:
-    """A client of a new server; `below` chooses the disk that its data is on."""
+def running(config: str = "", *, below: Path | None = None, more: Mapping[str, str] | None = None) -> Iterator[Client]:
+    """A client of a new server; `below` chooses the disk that its data is on, `more` is for its environment."""
     with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=below) as folder:
         home, data = Path(folder, "home"), Path(folder, "data")
         home.mkdir()
         data.mkdir(mode=0o700)
         (data / "server.toml").write_text(config)
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "PADDLECLOUD_DATA": str(data), "LANG": "C.UTF-8"}
+        env = {**env, **(more or {})}
         subprocess.run([*COMMAND, "up"], env=env, check=True, stdout=subprocess.DEVNULL)
         try:
             with Client(_profile(data)) as client:

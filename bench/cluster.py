@@ -1,0 +1,108 @@
+"""Jobs of `true` on a Slurm of four nodes: through us beside by sbatch alone, and one look at 5,000 of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from bench import server  # noqa: E402
+from bench.slurm import OneNode  # noqa: E402
+from bench.table import Row, arguments, met, seconds, tell  # noqa: E402
+from paddlecloud.backends.slurm import Cluster, SlurmBackend  # noqa: E402
+from paddlecloud.backends.slurmcalls import Commands  # noqa: E402
+from paddlecloud.sdk.client import Client  # noqa: E402
+from tests import slurm  # noqa: E402
+from tests.launches import make_launch  # noqa: E402
+
+JOBS = 200
+QUEUED = 5000
+GOAL_OVERHEAD = 0.20  # of the total
+
+
+def _cluster() -> contextlib.AbstractContextManager[slurm.Slurm]:
+    return slurm.running(nodes=4, cpus=8, gpus=0, accounting=False, rest=False)
+
+
+def main() -> None:
+    given = arguments(__doc__ or "", repeats=5)
+    with _cluster() as cluster, _ours(cluster) as client:
+        theirs = OneNode(cluster)
+        _many(client, 5)
+        alone, through = [], []
+        for _ in range(given.repeats):
+            alone.append(seconds(lambda: theirs.run_true(JOBS)))
+            through.append(seconds(lambda: _many(client, JOBS)))
+            cluster.empty()
+    looks, few = _looks()
+    rows = [
+        Row(f"sbatch alone: {JOBS} jobs of `true`, first submit to last end", alone, "s"),
+        Row(f"PaddleCloud on the same Slurm: {JOBS} jobs, first submit to last `success`", through, "s"),
+        Row(f"report() of {QUEUED} jobs that wait, one question", looks, "ms"),
+        Row(f"report() of {QUEUED // 10} jobs", few, "ms"),
+    ]
+    share = 1 - rows[0].median / rows[1].median
+    verdict = (
+        f"Goal of less than {GOAL_OVERHEAD:.0%} of the total for us: {met(share < GOAL_OVERHEAD)}, {share:.0%}. "
+        f"A job of {QUEUED} costs {rows[2].median / QUEUED * 1000:.0f} µs of a look, one of {QUEUED // 10} "
+        f"{rows[3].median / (QUEUED // 10) * 1000:.0f} µs."
+    )
+    tell("cluster", rows, verdict, write=given.write)
+
+
+@contextlib.contextmanager
+def _ours(cluster: slurm.Slurm) -> Iterator[Client]:
+    config = f'[clusters.hpc]\nbackend = "slurm"\npolicy = "open"\npython = "{sys.executable}"\n'
+    with server.running(config, more={"SLURM_CONF": cluster.env["SLURM_CONF"], "PATH": cluster.env["PATH"]}) as client:
+        yield client
+
+
+def _many(client: Client, count: int) -> None:
+    last = max((moved.seq for moved in client.events()), default=0)
+    waiting = {client.submit(command="true").id for _ in range(count)}
+    for moved in client.events(follow=True, after=last):
+        if moved.to_state.final and moved.job in waiting:
+            if moved.to_state.value != "success":
+                raise SystemExit(f"{moved.job} ended as {moved.to_state.label}: {moved.why}")
+            waiting.remove(moved.job)
+            if not waiting:
+                return
+
+
+def _looks() -> tuple[list[float], list[float]]:
+    """How long one look takes at jobs that all wait: the nodes are taken by one job that stays."""
+    with _cluster() as cluster, tempfile.TemporaryDirectory() as name:
+        cluster.submit("sleep 3600", "--nodes=4", "--exclusive")
+        made = Cluster(name="hpc", options={"exclusive": "true"}, accounts={})
+        backend = SlurmBackend(Path(name), made, Commands(env=cluster.env), clock=lambda: datetime.now(UTC))
+        handles: list[str] = []
+        few: list[float] = []
+        for number in range(QUEUED):
+            launch = make_launch(Path(name, "results"), "true", job=f"job-{number:032x}", memory_bytes=1 << 20)
+            backend.start(launch)
+            handles.append(launch.handle)
+            if len(handles) == QUEUED // 10:
+                few = [_look(backend, handles) for _ in range(5)]
+        looks = [_look(backend, handles) for _ in range(5)]
+        return looks, few
+
+
+def _look(backend: SlurmBackend, handles: list[str]) -> float:
+    time.sleep(15)  # until it asks again
+    return 1000 * seconds(lambda: _all_wait(backend, handles))
+
+
+def _all_wait(backend: SlurmBackend, handles: list[str]) -> None:
+    waiting = sum(bool(report.waits) for report in backend.report(handles).values())
+    if waiting != len(handles):
+        raise SystemExit(f"{waiting} of {len(handles)} jobs wait: nothing was measured")
+
+
+if __name__ == "__main__":
+    main()
