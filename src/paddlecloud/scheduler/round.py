@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _REASONS_KEPT_FRESH = 100
 _LONGEST_PAUSE_POWER = 8  # of two: about four minutes
+_AGAIN = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class Round:
         self._untidy = True  # an attempt may be over that is not cleaned yet
         self.idle = False  # at the last look no job was live
         self._paused: dict[str, datetime] = {}  # by job id: not placed again before
+        self._asked: dict[str, datetime] = {}  # by handle: when its backend was asked to start it
 
     def run(self, now: datetime) -> bool:
         """Whether anything moved."""
@@ -185,7 +187,7 @@ class Round:
 
     def _act(self, look: _Look) -> bool:
         self._jobs.confirm()
-        moves = [(job, move) for job in look.held() if (move := self._start(job, look))]
+        moves = [(job, move) for job in self._unstarted(look) if (move := self._start(job, look))]
         for job in look.held():
             if job.state is JobState.KILLING and job.placement is not None:
                 self._stop(job.placement.cluster, job.handle)
@@ -195,9 +197,17 @@ class Round:
         self._untidy = self._untidy or bool(moved)
         return bool(moved)
 
+    def _unstarted(self, look: _Look) -> list[Job]:
+        """Placed jobs that their backends are to start: not in every round until they run, but again after a while,
+        since a backend may have lost what it was about to do."""
+        placed = {job.handle: job for job in look.held() if job.state is JobState.SCHEDULE}
+        since = look.now - _AGAIN
+        self._asked = {handle: at for handle, at in self._asked.items() if handle in placed and at > since}
+        return [job for handle, job in placed.items() if handle not in self._asked]
+
     def _start(self, job: Job, look: _Look) -> Move | None:
         """Start a placed job; the move it makes if its backend will not have it."""
-        if job.state is not JobState.SCHEDULE or job.placement is None:
+        if job.placement is None:
             return None
         if (report := look.reports.get(job.handle)) is not None and report.waits:
             return None  # the cluster has it in its own queue
@@ -205,6 +215,7 @@ class Round:
             tree = self._folders.tree_of(job)
             backend = self._clusters[job.placement.cluster]
             backend.start(self._launch(job, job.placement, tree))
+            self._asked[job.handle] = look.now
         except UnreachableError as error:
             log.warning("%s waits to be started: %s", job.handle, error)
         except BusyError as error:

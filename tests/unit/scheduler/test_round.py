@@ -129,6 +129,25 @@ def test_a_crash_after_the_start_and_before_the_next_look_starts_nothing_twice(w
     assert world.backend.starts == [f"{job.id}-1"]
 
 
+def test_a_job_that_is_slow_to_start_is_asked_for_again_after_a_while_and_not_in_every_round(tmp_path: Path) -> None:
+    class Counting(FakeBackend):
+        asked = 0
+
+        def start(self, launch: Launch) -> None:
+            self.asked += 1
+            super().start(launch)
+
+    backend = Counting(Resources(cpus=4, memory_bytes=2**34))
+    backend.slow_to_start = True
+    world = World(tmp_path, backend)
+    job = world.submit(1)
+    world.run(rounds=5)
+    assert (world.state(job), backend.asked) == (JobState.SCHEDULE, 1)
+    world.now += timedelta(seconds=1)
+    world.run(rounds=5)
+    assert backend.asked == 2
+
+
 def test_a_round_that_has_lost_the_records_to_another_server_acts_on_nothing(world: World) -> None:
     class Lost(Jobs):
         def confirm(self) -> None:
