@@ -31,6 +31,8 @@ class FakeBackend:
         self.total = capacity
         self.reachable = True
         self.slow_to_start = False  # tasks stay `starting` until `begin`
+        self.waits = ""  # why tasks that are `starting` wait in a queue of the cluster's own
+        self.about_at: datetime | None = None  # and when they are expected to start
         self.slow_to_stop = False  # stopped tasks run on until `end`
         self.taken_ports: set[int] = set()
         self.launches: list[Launch] = []  # every launch that was started, in order
@@ -61,7 +63,13 @@ class FakeBackend:
 
     def report(self, handles: Collection[str]) -> Mapping[str, Report]:
         self._answer()
-        return {handle: Report(tasks=tuple(self.held[handle].values())) for handle in handles if handle in self.held}
+        return {handle: self._report(handle) for handle in handles if handle in self.held}
+
+    def _report(self, handle: str) -> Report:
+        tasks = tuple(self.held[handle].values())
+        if self.waits and all(task.state is TaskState.STARTING for task in tasks):
+            return Report(tasks=tasks, waits=self.waits, about_at=self.about_at)
+        return Report(tasks=tasks)
 
     def stop(self, handle: str) -> None:
         self._answer()

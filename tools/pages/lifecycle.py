@@ -30,6 +30,7 @@ REASONS = {
     StopReason.WALL_TIME: "its wall_time has passed",
     StopReason.HUNG: "it did nothing for too long, and asked to be ended then",
     StopReason.QUEUE_TIME: "it waited too long",
+    StopReason.MOVED_ON: "its cluster would start it late, and it goes to the next of the default list",
 }
 
 INTRODUCTION = """

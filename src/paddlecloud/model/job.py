@@ -13,6 +13,7 @@ from paddlecloud.model.state import JobState, StopReason
 
 TRAINER = "trainer"
 PSERVER = "pserver"
+DEFAULT = "default"  # as a cluster: whichever of the server's list takes the job first
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -104,7 +105,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
 
     roles: tuple[RoleSpec, ...]
     name: str = "tmp_job"
-    cluster: str = "default"
+    cluster: str = DEFAULT
     job_type: str | None = None  # "gpu", "cpu"; None: gpu where the cluster has GPUs
     distribute: str | None = None  # "PSERVER", "NCCL2"; None: PSERVER where there is a pserver role
     folder: str = ""  # the name of the folder that was sent: jobs of one folder and command are alike
@@ -191,6 +192,7 @@ class Job(Struct, frozen=True, kw_only=True):
     running_since: datetime | None = None  # of the attempt that runs now
     finished_at: datetime | None = None
     quiet_since: datetime | None = None  # it runs, but none of the tasks that it waits for does anything
+    passed: Mapping[str, str] = field(default_factory=dict)  # clusters that it tries no more, and why
 
     @property
     def handle(self) -> str:

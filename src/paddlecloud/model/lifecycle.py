@@ -27,6 +27,7 @@ class Move(Struct, frozen=True, kw_only=True):
     placement: Placement | None = None
     stop: StopReason | None = None
     error: str = ""
+    passes: str = ""  # with `queue`: the cluster that it tries no more, for what `why` says
     quiet_since: datetime | None = None  # with `running`: since when the job does nothing; None: it does something
 
 
@@ -55,6 +56,16 @@ def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | Non
     return Move(to=to, at=now, why=why, stop=StopReason.QUEUE_TIME, error=why)
 
 
+def move_on(job: Job, report: Report, now: datetime, *, within: timedelta) -> Move | None:
+    """What a job does that waits in the queue of its cluster when it is expected to start there too late; None: it
+    stays."""
+    if not report.waits or report.about_at is None or report.about_at <= now + within:
+        return None
+    cluster = job.placement.cluster if job.placement else ""
+    why = f"{cluster} would start it at about {report.about_at:%Y-%m-%d %H:%M} UTC, and it may be sooner elsewhere"
+    return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.MOVED_ON, error=why)
+
+
 def kill(job: Job, now: datetime, *, by: str) -> Move | None:
     """The move that a kill asks for; None where the job is being stopped already."""
     why = f"killed by {by}"
@@ -75,6 +86,8 @@ def apply(job: Job, move: Move) -> Job:
         retries = job.retries if move.stop is None else {**job.retries, move.stop: job.retries.get(move.stop, 0) + 1}
         queued_at = move.at if job.state.held else job.queued_at
         again = replace(changed, retries=retries, queued_at=queued_at, queue_reason=move.why)
+        if move.passes:
+            again = replace(again, retries=job.retries, passed={**job.passed, move.passes: move.why})
         return replace(again, placement=None, stop=None, error="", running_since=None)
     if move.to is JobState.SCHEDULE:
         return replace(changed, attempt=job.attempt + 1, placement=move.placement)
@@ -198,6 +211,8 @@ def _stopped(job: Job, report: Report | None, now: datetime, attempts_limit: int
     at = now if report is None else _last_end(report, now)
     if stop in RETRIED:
         return _again_or_failed(job, stop, job.error or stop.value, now, at, attempts_limit)
+    if stop is StopReason.MOVED_ON and job.placement is not None:
+        return Move(to=ENDS[stop], at=now, why=job.error, passes=job.placement.cluster)
     return Move(to=ENDS[stop], at=at, why="nothing of it runs any more", stop=stop, error=job.error)
 
 

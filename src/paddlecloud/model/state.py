@@ -48,6 +48,7 @@ class StopReason(StrEnum):
     PREEMPTED = "preempted"
     WALL_TIME = "wall_time"
     HUNG = "hung"
+    MOVED_ON = "moved_on"  # another cluster of its list may start it sooner
     QUEUE_TIME = "queue_time"
 
 
@@ -79,6 +80,7 @@ ENDS: dict[StopReason, JobState] = {
     StopReason.WALL_TIME: _S.TIMEOUT,
     StopReason.HUNG: _S.FAILED,
     StopReason.QUEUE_TIME: _S.SCHEDULE_TIMEOUT,
+    StopReason.MOVED_ON: _S.QUEUE,
 }
 
 WAITING = frozenset({_S.SUBMIT, _S.QUEUE})

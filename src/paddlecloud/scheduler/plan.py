@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from paddlecloud.model.job import NOTHING, Job, JobSpec, Placement, Resources, total
+from paddlecloud.model.job import DEFAULT, NOTHING, Job, JobSpec, Placement, Resources, total
 from paddlecloud.model.units import format_size
 from paddlecloud.model.views import Forecast
 from paddlecloud.scheduler import places
@@ -72,8 +72,10 @@ def forecast(snapshot: Snapshot) -> dict[str, Forecast]:
 
 
 def candidates(job: Job, default: Sequence[str]) -> Sequence[str]:
-    """The clusters that a job may go to, in the order to try."""
-    return default if job.spec.cluster == "default" else (job.spec.cluster,)
+    """The clusters that a job may go to, in the order to try; one that it has passed by only if it has all."""
+    if job.spec.cluster != DEFAULT:
+        return (job.spec.cluster,)
+    return [name for name in default if name not in job.passed] or default
 
 
 def free(snapshot: Snapshot, cluster: str) -> Resources | None:

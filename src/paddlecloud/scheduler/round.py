@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from paddlecloud.backends.base import Backend, BusyError, Launch, Mount, RefusedError
 from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
-from paddlecloud.model.job import Job, Placement, Resources
+from paddlecloud.model.job import DEFAULT, Job, Placement, Resources
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import Report
@@ -38,6 +38,7 @@ _AGAIN = timedelta(seconds=1)
 class Limits:
     schedule: timedelta
     attempts: int
+    start_within: Mapping[str, timedelta] = field(default_factory=dict)  # by cluster: how late a start it may expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +159,21 @@ class Round:
 
     def _next_move(self, look: _Look, job: Job) -> Move | None:
         report = look.reports.get(job.handle)
-        return lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule) or lifecycle.advance(
-            job, report, look.now, attempts_limit=self._limits.attempts
+        return (
+            lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule)
+            or lifecycle.advance(job, report, look.now, attempts_limit=self._limits.attempts)
+            or self._move_on(look, job, report)
         )
+
+    def _move_on(self, look: _Look, job: Job, report: Report | None) -> Move | None:
+        """Leave the queue of a cluster for the next of the list that answers."""
+        if job.state is not JobState.SCHEDULE or job.placement is None or report is None:
+            return None
+        cluster = job.placement.cluster
+        within = self._limits.start_within.get(cluster)
+        if within is None or not any(name in look.capacities for name in self._others(job, cluster)):
+            return None
+        return lifecycle.move_on(job, report, look.now, within=within)
 
     def _place(self, look: _Look) -> bool:
         self._paused = {job: until for job, until in self._paused.items() if until > look.now}
@@ -221,11 +234,26 @@ class Round:
         except BusyError as error:
             self._pause(job, look.now, job.attempt)
             return Move(to=JobState.QUEUE, at=look.now, why=error.message)
-        except (RefusedError, NotFoundError, KeyError, OSError) as error:
+        except RefusedError as error:
+            return self._refused(job, job.placement.cluster, error, look.now)
+        except (NotFoundError, KeyError, OSError) as error:
             why = f"could not be started: {error}"
             log.error("%s %s", job.handle, why)
             return Move(to=JobState.FAILED, at=look.now, why=why, error=why)
         return None
+
+    def _refused(self, job: Job, cluster: str, error: RefusedError, now: datetime) -> Move:
+        """A job of the default list tries the next cluster; one that has no other fails."""
+        log.error("%s could not be started: %s", job.handle, error)
+        if self._others(job, cluster):
+            return Move(to=JobState.QUEUE, at=now, why=f"{cluster}: {error}", passes=cluster)
+        why = f"could not be started: {error}"
+        return Move(to=JobState.FAILED, at=now, why=why, error=why)
+
+    def _others(self, job: Job, cluster: str) -> list[str]:
+        """The clusters that a job may still go to instead of this one."""
+        left = [name for name in self._default if name not in job.passed and name != cluster]
+        return left if job.spec.cluster == DEFAULT else []
 
     def _pause(self, job: Job, now: datetime, power: int) -> None:
         """Not to be placed for a while: what was just tried in vain is tried less and less often."""

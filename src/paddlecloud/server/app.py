@@ -22,7 +22,7 @@ from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import PaddleCloudError, UnreachableError
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.scheduler.round import Folders, Limits, Round
-from paddlecloud.server import checkup, logs, mail, problems, submission
+from paddlecloud.server import checkup, logs, problems, submission
 from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import HERE, AuditService
@@ -39,21 +39,19 @@ from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.housekeeping import Housekeeping, housekeeping
 from paddlecloud.server.jobs import JobService
-from paddlecloud.server.letters import Letters, server_url
 from paddlecloud.server.listening import Server, address, allow_open_files, listen, quiet_signals
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.marks import LOOK_SECONDS, Marks
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.operator import ensure_operator
-from paddlecloud.server.outbox import Outbox
 from paddlecloud.server.policy import policy_line
 from paddlecloud.server.postman import Postman
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.rates import Rates
-from paddlecloud.server.registration import Registrations
+from paddlecloud.server.registration import open_registrations
 from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
@@ -262,7 +260,7 @@ def _assemble(
         mails_an_hour=settings.rates.mails_an_hour,
         submits_a_minute=settings.submits_a_minute,
     )
-    registrations, postman = _registrations(settings, folder, users, rates, audit, clock)
+    registrations, postman = open_registrations(settings, folder, users, rates, audit, clock)
     quotas = QuotaService(
         settings=settings, users=users, jobs=jobs, database=database, clock=clock, kept=tree.room.used
     )
@@ -281,7 +279,7 @@ def _assemble(
             default=settings.default_clusters,
             queues=queues.terms,
             folders=folders,
-            limits=Limits(schedule=settings.jobs.schedule_limit, attempts=settings.jobs.attempts),
+            limits=_limits(settings),
             ready=carrier.ready,
         ),
         clock=clock,
@@ -373,23 +371,10 @@ def _assemble(
     )
 
 
-def _registrations(
-    settings: Settings, folder: DataFolder, users: Users, rates: Rates, audit: AuditService, clock: Clock
-) -> tuple[Registrations, Postman]:
-    outbox, smtp = Outbox(folder.outbox), mail.configured(settings.mail)
-    registrations = Registrations(
-        settings.accounts,
-        mailed=smtp is not None,
-        outbox=outbox,
-        letters=Letters(
-            sender=settings.mail.sender, url=server_url(settings, folder.last_port or settings.server.port)
-        ),
-        users=users,
-        rates=rates,
-        audit=audit,
-        clock=clock,
+def _limits(settings: Settings) -> Limits:
+    found = {name: cluster.start_within for name, cluster in settings.clusters.items()}
+    return Limits(
+        schedule=settings.jobs.schedule_limit,
+        attempts=settings.jobs.attempts,
+        start_within={name: within for name, within in found.items() if within is not None},
     )
-    postman = Postman(
-        outbox, smtp, write=registrations.write, on_sent=registrations.sent, on_refused=registrations.refused
-    )
-    return registrations, postman

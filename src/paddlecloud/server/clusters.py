@@ -8,13 +8,13 @@ from datetime import datetime
 from paddlecloud.backends.base import Backend
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
-from paddlecloud.model.job import Resources
+from paddlecloud.model.job import DEFAULT, Resources
 from paddlecloud.model.service import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
 from paddlecloud.server.config import kept_from_tasks, slurm_environment
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.quotas import QuotaService
-from paddlecloud.server.settings import DEFAULT_CLUSTER, Settings
+from paddlecloud.server.settings import Settings
 from paddlecloud.server.submission import Offer
 
 
@@ -76,10 +76,10 @@ class Clusters:
 
     def offers(self, name: str, user: str) -> list[Offer]:
         """The clusters that a job naming `name` may go to, in the order to try, and what limits its user there."""
-        names = self._settings.default_clusters if name == DEFAULT_CLUSTER else (name,)
+        names = self._settings.default_clusters if name == DEFAULT else (name,)
         for named in names:
             if named not in self._settings.clusters:
-                known = ", ".join([DEFAULT_CLUSTER, *self._settings.clusters])
+                known = ", ".join([DEFAULT, *self._settings.clusters])
                 raise InvalidError(
                     f"cluster {named!r} is not configured on this server; it has {known}", field="cluster"
                 )

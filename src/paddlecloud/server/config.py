@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.pfs import PUBLIC
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
 from paddlecloud.server.kinds import WrongError, without_password
 from paddlecloud.server.settings import (
-    DEFAULT_CLUSTER,
     S3,
     SECTIONS,
     SLURM,
@@ -233,10 +233,10 @@ def _clusters(plain: object, source: str) -> dict[str, ClusterSettings]:
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{source}: clusters must be tables: write [clusters.<name>]", field="clusters")
     for name in plain:
-        if not _CLUSTER_NAME.fullmatch(name) or name == DEFAULT_CLUSTER:
+        if not _CLUSTER_NAME.fullmatch(name) or name == DEFAULT:
             raise ConfigError(
                 f"{source}: a cluster cannot be called {name!r}: use small letters, digits and -, and not "
-                f"{DEFAULT_CLUSTER!r}, which stands for the list server.default_clusters",
+                f"{DEFAULT!r}, which stands for the list server.default_clusters",
                 field="clusters",
             )
     configured = {name: _section(ClusterSettings, f"clusters.{name}", table, source) for name, table in plain.items()}
@@ -317,12 +317,12 @@ def _check(settings: Settings, source: str) -> None:
 
 def _check_queue(name: str, queue: QueueSettings, settings: Settings, source: str) -> None:
     full = f"{_QUEUES}.{name}"
-    if queue.cluster not in (known := [DEFAULT_CLUSTER, *settings.clusters]):
+    if queue.cluster not in (known := [DEFAULT, *settings.clusters]):
         raise ConfigError(
             f"{source}: {full}.cluster names {queue.cluster!r}, which is not configured{nearest(queue.cluster, known)}",
             field=f"{full}.cluster",
         )
-    clusters = settings.default_clusters if queue.cluster == DEFAULT_CLUSTER else (queue.cluster,)
+    clusters = settings.default_clusters if queue.cluster == DEFAULT else (queue.cluster,)
     if queue.sbatch and all(settings.clusters[one].backend != SLURM for one in clusters):
         raise ConfigError(
             f"{source}: {full}.sbatch is for Slurm, and its jobs go to {', '.join(clusters)}: leave it out",

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from paddlecloud.model.errors import ForbiddenError, InvalidError
-from paddlecloud.model.job import JobSpec
+from paddlecloud.model.job import DEFAULT, JobSpec
 from paddlecloud.model.service import Queue
 from paddlecloud.model.units import format_duration
 from paddlecloud.scheduler.queues import Terms
-from paddlecloud.server.settings import DEFAULT_CLUSTER, QueueSettings, Settings
+from paddlecloud.server.settings import QueueSettings, Settings
 from paddlecloud.server.submission import Limits
 
 _NAMED = 10  # in a sentence
@@ -47,7 +47,7 @@ class Queues:
         if not spec.queue:
             return spec
         queue = self._find(user, spec.queue)
-        if spec.cluster not in (DEFAULT_CLUSTER, queue.cluster):
+        if spec.cluster not in (DEFAULT, queue.cluster):
             raise InvalidError(
                 f"queue {spec.queue} is one of cluster {queue.cluster}, and the job names cluster {spec.cluster}: "
                 "name one of the two",

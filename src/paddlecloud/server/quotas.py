@@ -7,13 +7,13 @@ from datetime import datetime
 
 from paddlecloud.model.accounts import QuotaUse, Use
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import Job
+from paddlecloud.model.job import DEFAULT, Job
 from paddlecloud.model.state import HELD
 from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
 from paddlecloud.scheduler.day import day_of
 from paddlecloud.scheduler.ledger import Ledger, Standing, Tally
 from paddlecloud.scheduler.quota import Policy, Quotas
-from paddlecloud.server.settings import DEFAULT_CLUSTER, FREE, Settings
+from paddlecloud.server.settings import FREE, Settings
 from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import PAGE_LIMIT, Jobs
 from paddlecloud.store.use import UseOfDay, UseRecords
@@ -113,7 +113,7 @@ class QuotaService:
         """By cluster, how many jobs of the user may go there."""
         asked = self._use.waiting(user)
         by_cluster = {
-            cluster: asked.get(cluster, 0) + (asked.get(DEFAULT_CLUSTER, 0) if cluster in self._default else 0)
+            cluster: asked.get(cluster, 0) + (asked.get(DEFAULT, 0) if cluster in self._default else 0)
             for cluster in self._policies
         }
         return by_cluster | {ALL_CLUSTERS: sum(asked.values())}

@@ -14,13 +14,15 @@ from paddlecloud.model.accounts import Registration
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConfigError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.user import Role, User
-from paddlecloud.server import mailaddress
+from paddlecloud.server import mail, mailaddress
 from paddlecloud.server.audit import HERE, AuditService, Origin
-from paddlecloud.server.letters import KEY_HEADER, Letters
+from paddlecloud.server.datadir import DataFolder
+from paddlecloud.server.letters import KEY_HEADER, Letters, server_url
 from paddlecloud.server.mailaddress import MailAddress
 from paddlecloud.server.outbox import Ask, Outbox
+from paddlecloud.server.postman import Postman
 from paddlecloud.server.rates import Rates
-from paddlecloud.server.settings import CLOSED, DOMAINS, AccountSettings
+from paddlecloud.server.settings import CLOSED, DOMAINS, AccountSettings, Settings
 from paddlecloud.store.users import Users
 
 MOST_KEYS = 10  # of a user, over which none is made by mail
@@ -141,3 +143,31 @@ def _domains(settings: AccountSettings) -> dict[str, str]:
             field="accounts.mail_domains",
         )
     return found
+
+
+def open_registrations(
+    settings: Settings,
+    folder: DataFolder,
+    users: Users,
+    rates: Rates,
+    audit: AuditService,
+    clock: Callable[[], datetime],
+) -> tuple[Registrations, Postman]:
+    """Those who ask, and who brings them what they get."""
+    outbox, smtp = Outbox(folder.outbox), mail.configured(settings.mail)
+    registrations = Registrations(
+        settings.accounts,
+        mailed=smtp is not None,
+        outbox=outbox,
+        letters=Letters(
+            sender=settings.mail.sender, url=server_url(settings, folder.last_port or settings.server.port)
+        ),
+        users=users,
+        rates=rates,
+        audit=audit,
+        clock=clock,
+    )
+    postman = Postman(
+        outbox, smtp, write=registrations.write, on_sent=registrations.sent, on_refused=registrations.refused
+    )
+    return registrations, postman

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.user import Quota
 from paddlecloud.server import kinds
 
-DEFAULT_CLUSTER = "default"
 DEFAULT_PORT = 8642
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TEXT, JSON = "text", "json"
@@ -233,6 +233,11 @@ class ClusterSettings:
     job_options: tuple[str, ...] = setting(
         (), kinds.names, 'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.'
     )
+    start_within: timedelta | None = setting(
+        None,
+        kinds.duration(1),
+        "slurm: a job of cluster=default that Slurm would start later than that tries the next; left out: it stays.",
+    )
     slurmrestd: str = setting(
         "", kinds.text, "slurm: its REST service, as http://ctl:6820/slurm/v0.0.38; empty: sbatch, squeue, scancel."
     )
@@ -254,7 +259,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    cluster: str = setting(DEFAULT_CLUSTER, kinds.text, "Where its jobs go: a cluster, or default, the list of them.")
+    cluster: str = setting(DEFAULT, kinds.text, "Where its jobs go: a cluster, or default, the list of them.")
     time_limit: timedelta | None = setting(
         None, kinds.duration(1), "Longest run of one job in it; left out: as its cluster says."
     )

@@ -15,6 +15,7 @@ _SPEC = msgspec.json.Decoder(JobSpec)
 _PLACEMENT = msgspec.json.Decoder(Placement)
 
 _RETRIES = msgspec.json.Decoder(dict[str, int])
+_PASSED = msgspec.json.Decoder(dict[str, str])
 
 Values = dict[str, Any]
 
@@ -52,6 +53,7 @@ def changing(job: Job) -> Values:
         "running_since": job.running_since,
         "finished_at": job.finished_at,
         "quiet_since": job.quiet_since,
+        "passed": msgspec.json.encode(job.passed).decode(),
         "duration_seconds": duration_seconds(job),
     }
 
@@ -88,4 +90,5 @@ def job(row: Row[Any], spec: JobSpec | None = None) -> Job:
         running_since=row.running_since,
         finished_at=row.finished_at,
         quiet_since=row.quiet_since,
+        passed=_PASSED.decode(row.passed),
     )

@@ -174,6 +174,7 @@ jobs = Table(
     _text("retries", server_default="{}"),
     _maybe_time("queued_at"),
     _maybe_time("quiet_since"),
+    _text("passed", server_default="{}"),
     Index("ix_jobs_id", "id", unique=True),
     Index("ix_jobs_user", "user", "seq"),
     Index("ix_jobs_user_name", "user", "name", "seq"),
