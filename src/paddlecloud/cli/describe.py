@@ -52,6 +52,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("cluster", job.placement.cluster if job.placement else spec.cluster),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
         ("command", trainer.command),
+        ("inputs", ", ".join(one.source for one in spec.inputs)),
         ("tasks", describe_counts({role.name: role.count for role in spec.roles})),
         ("each", _shares(job)),
         ("priority", str(spec.priority) if spec.priority else ""),

@@ -92,6 +92,7 @@ class JobSettings:
     )
     tasks_limit: int = setting(1000, kinds.whole(1, 100_000), "Most tasks that one job may have.")
     upload_limit: int = setting(20 * 2**30, kinds.size, "Largest folder that a job may bring.")
+    inputs_limit: int = setting(200 * 2**30, kinds.size, "Most that is fetched for the inputs of one job.")
     unisolated: bool = setting(
         False,
         kinds.yes_or_no,
