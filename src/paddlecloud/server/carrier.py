@@ -18,7 +18,6 @@ from pathlib import Path
 
 from paddlecloud.backends.base import InputAt, RefusedError
 from paddlecloud.files import carry
-from paddlecloud.files.base import Store
 from paddlecloud.files.bucket import Bucket
 from paddlecloud.files.carry import Brought, Item
 from paddlecloud.files.results import Results
@@ -31,7 +30,6 @@ from paddlecloud.model.errors import (
     PaddleCloudError,
     UnreachableError,
 )
-from paddlecloud.model.inputs import HdfsPath
 from paddlecloud.model.job import Job
 from paddlecloud.model.kept import Kept, Removed
 from paddlecloud.model.units import format_size
@@ -39,7 +37,7 @@ from paddlecloud.server.audit import AuditService
 from paddlecloud.server.buckets import BucketService, in_words, nothing_there, results_place
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.housekeeping import Housekeeping
-from paddlecloud.server.inputs import InputService, Load
+from paddlecloud.server.inputs import FileSystems, InputService, Load
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.settings import Settings
 from paddlecloud.server.worker import GoneError, Still, Worker
@@ -279,10 +277,6 @@ class Carrier:
             self._records.reach(job, self._records.stage(job)[0], words)
 
 
-def _no_hdfs(wanted: HdfsPath, _: str) -> Store:
-    raise InvalidError(f"this server knows no file system {wanted.name}")
-
-
 def _to_be_fetched(url: str) -> str:
     return f"its files are still to be fetched from {url}"
 
@@ -301,7 +295,7 @@ def open_carrier(
 ) -> Carrier:
     return Carrier(
         service=BucketService(records=records, endpoint=settings.pfs.bos_endpoint, audit=audit, clock=clock),
-        inputs=InputService(pfs=pfs, folder=folder.buckets, hdfs=_no_hdfs),
+        inputs=InputService(pfs=pfs, folder=folder.buckets, hdfs=FileSystems(settings.hdfs).open),
         records=records,
         jobs=jobs,
         results=results,

@@ -5,7 +5,7 @@ What lies in a folder of this machine is used where it is; all else is fetched b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,12 +15,14 @@ from paddlecloud.files.base import Store
 from paddlecloud.files.carry import Brought, FilesOf, Item
 from paddlecloud.model import inputs
 from paddlecloud.model.errors import (
+    ConfigError,
     ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     PaddleCloudError,
     UnreachableError,
+    UnsupportedError,
 )
 from paddlecloud.model.inputs import HdfsPath, base_name, is_hdfs, parse_hdfs
 from paddlecloud.model.job import Input, Job, JobSpec
@@ -28,6 +30,7 @@ from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
 from paddlecloud.server.pfs import Pfs, in_its_words
+from paddlecloud.server.settings import HdfsSettings
 
 _TOP = "files"  # what the root of a file system is called on this disk
 
@@ -59,6 +62,33 @@ class Load:
 
     def in_words(self, error: PaddleCloudError) -> PaddleCloudError:
         return _in_words(error, self._input)
+
+
+class FileSystems:
+    """The HDFS that the config knows, by the names that jobs know them by."""
+
+    def __init__(self, known: Mapping[str, HdfsSettings]) -> None:
+        self._known = known
+
+    def open(self, wanted: HdfsPath, user: str) -> Store:
+        """The whole of a file system as this account of it sees it."""
+        from paddlecloud.files.hdfs import HdfsStore
+
+        if wanted.name not in self._known:
+            known = ", ".join(f"hdfs://{name}" for name in self._known) or "none"
+            raise InvalidError(
+                f"this server knows no file system hdfs://{wanted.name}: it knows {known}, and its operator can name "
+                f'another in the config ([hdfs."{wanted.name}"])'
+            )
+        found = self._known[wanted.name]
+        if not user and not found.user:
+            raise InvalidError(f"say whom hdfs://{wanted.name} is to be read as (user)")
+        try:
+            return HdfsStore(found.url, "/", user=user or found.user)
+        except ConfigError as error:
+            raise UnsupportedError(
+                f"this server cannot reach HDFS, as its operator has to hear: {error.message}"
+            ) from None
 
 
 class InputService:

@@ -14,9 +14,10 @@ from paddlecloud.model.errors import ConflictError, InvalidError, UnreachableErr
 from paddlecloud.model.inputs import HdfsPath
 from paddlecloud.model.job import Input
 from paddlecloud.model.user import Role, User
-from paddlecloud.server.inputs import InputService
+from paddlecloud.server.inputs import FileSystems, InputService
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.room import Room
+from paddlecloud.server.settings import HdfsSettings
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
@@ -90,3 +91,16 @@ def test_what_cannot_be_had_is_refused(service: InputService, source: str, why: 
 def test_a_file_system_that_does_not_answer_does_not_pass_for_this_server(service: InputService) -> None:
     with pytest.raises(ConflictError, match="nn:1 does not answer bob; nothing was submitted"):
         checked(service, Input(source="hdfs://nn:1/x", target="a", user="bob"))
+
+
+def test_a_file_system_is_known_by_its_name_alone() -> None:
+    known = FileSystems({"nn:54310": HdfsSettings(url="http://nn:9870"), "b:1": HdfsSettings(url="http://b", user="r")})
+    assert "http://nn:9870 as ann" in repr(known.open(HdfsPath(name="nn:54310", path="x"), "ann"))
+    assert "http://b as r" in repr(known.open(HdfsPath(name="b:1", path=""), ""))
+    assert "http://b as ann" in repr(known.open(HdfsPath(name="b:1", path=""), "ann"))
+    with pytest.raises(InvalidError, match=r"no file system hdfs://nn: it knows hdfs://nn:54310, hdfs://b:1, and its"):
+        known.open(HdfsPath(name="nn", path=""), "ann")
+    with pytest.raises(InvalidError, match="it knows none"):
+        FileSystems({}).open(HdfsPath(name="nn", path=""), "ann")
+    with pytest.raises(InvalidError, match="say whom hdfs://nn:54310 is to be read as"):
+        known.open(HdfsPath(name="nn:54310", path=""), "")
