@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import hdfs, s3
 from tests import postgres as engine
-from tests import s3
 from tests import slurm as slurm_engine
+from tests.hdfs import Hdfs
 from tests.postgres import Postgres
 from tests.s3 import S3Server
 from tests.slurm import Slurm
@@ -36,4 +37,11 @@ def s3_server() -> Iterator[S3Server]:
 def slurm() -> Iterator[Slurm]:
     """One Slurm of four nodes for all tests of this process; whoever stops a part of it starts it again."""
     with slurm_engine.running() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def hdfs_cluster() -> Iterator[Hdfs]:
+    """One HDFS for all tests of this process, each of which has stores of its own there."""
+    with hdfs.running() as made:
         yield made

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from paddlecloud.backends.base import Backend, Launch, Mount, TaskLaunch
+from paddlecloud.backends.base import Backend, InputAt, Launch, Mount, TaskLaunch
 from paddlecloud.model import paths
 from paddlecloud.model.job import Placement, Resources, RoleSpec, TaskPlacement
 from paddlecloud.model.task import Report
@@ -35,6 +35,7 @@ def make_launch(
     keep: bool = False,
     quiet_seconds: float = 0.0,
     requirements: str = "",
+    inputs: Sequence[InputAt] = (),
 ) -> Launch:
     """One trainer for each of `commands`, one pserver for each of `pservers`; `ports` are given out in that order."""
     named = [("trainer", index, command) for index, command in enumerate(commands)]
@@ -76,6 +77,7 @@ def make_launch(
         keep=keep,
         quiet_seconds=quiet_seconds,
         requirements=requirements,
+        inputs=tuple(inputs),
         pfs=pfs,
     )
 

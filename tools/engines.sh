@@ -1,8 +1,9 @@
 #!/bin/sh
-# The engines that tests use, of Debian's packages: installed where one is missing and root may. Harmless everywhere else: the
-# tests that need an engine are skipped, and say so.
+# The engines that tests use, of Debian's packages, and HDFS: installed where one is missing and root may. Harmless everywhere
+# else: the tests that need an engine are skipped, and say so.
 SLURM="slurm-wlm slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge slurmdbd slurm-wlm-mysql-plugin
     mariadb-server-core mariadb-client-core slurmrestd slurm-wlm-jwt-plugin"
+HADOOP="libjersey1-core-java libjersey1-server-java libjersey1-servlet-java libjsr311-api-java"
 export DEBIAN_FRONTEND=noninteractive
 
 install() { # NAME PACKAGE…
@@ -44,5 +45,22 @@ slurm() {
     done
 }
 
+hdfs() {
+    venv=${VENV:-.venv}
+    [ -x "$venv/bin/python" ] || { echo "HDFS needs $venv; its tests are skipped (make $venv/.dev engines)" >&2 && return; }
+    wanted=
+    [ -e /usr/share/java/jersey1-servlet.jar ] && [ -e /usr/share/java/jsr311-api.jar ] || wanted=$HADOOP
+    ls /usr/lib/jvm/java-17-*/bin/java /usr/lib/jvm/java-21-*/bin/java /usr/lib/jvm/java-11-*/bin/java 2>/dev/null |
+        grep -q . || wanted="$wanted openjdk-17-jre-headless"
+    if [ -n "$wanted" ]; then
+        # shellcheck disable=SC2086 # a list of words
+        install HDFS $wanted
+    fi
+    [ -e "$venv/hdfs/.made" ] || [ ! -e /usr/share/java/jersey1-servlet.jar ] && return
+    echo "fetching HDFS for its tests (220 MB, of which 38 MB are kept) …" >&2
+    "$venv/bin/python" tools/hadoop.py "$venv/hdfs" || echo "HDFS could not be fetched; its tests are skipped" >&2
+}
+
 postgres
 slurm
+hdfs

@@ -14,12 +14,13 @@ from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.local import Room
+from tests.hdfs import Hdfs
 from tests.migrated import migrated
 from tests.postgres import Postgres
 from tests.s3 import S3Server
 
 KINDS = ["sqlite", "postgres"]
-STORES = ["local", "s3"]
+STORES = ["local", "s3", "hdfs"]
 
 
 @pytest.fixture(params=KINDS)
@@ -66,6 +67,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """The store of files under test, empty; one of another kind joins the contract by its name above."""
     if request.param == "local":
         return LocalStore(tmp_path / "store")
+    if request.param == "hdfs":
+        cluster: Hdfs = request.getfixturevalue("hdfs_cluster")
+        return cluster.store()
     server: S3Server = request.getfixturevalue("s3_server")
     return server.store()
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.files import carry
+from paddlecloud.files.base import Store
 from paddlecloud.files.bucket import PART_BYTES, Bucket
-from paddlecloud.files.carry import Brought, Item
+from paddlecloud.files.carry import Brought, FilesOf, Item
 from paddlecloud.files.results import Results
 from paddlecloud.model.errors import ConflictError, FullError
 from tests.contract.records import a_job
@@ -224,3 +225,17 @@ def test_results_are_sent_once_but_for_links_and_names_that_are_too_long(own: Ow
     (folder / "rank-0" / "late").write_bytes(b"late")
     carry.send(own.bucket, own.folder, results, job, progress=again.append)
     assert again == [4]
+
+
+def test_files_of_any_store_come_under_a_name_and_never_as_a_mix(store: Store, tmp_path: Path) -> None:
+    store.write_all([("set/a/b", b"12"), ("set/c", b"3"), ("other", b"4")])
+    files, brought = FilesOf(store), Brought(tmp_path, "input")
+    items = files.listed("set", "top")
+    assert [(item.path, item.size) for item in items] == [("top/a/b", 2), ("top/c", 1)]
+    assert [item.path for item in files.listed("other", "one")] == ["one"]
+    brought.bring(files, items, spare_bytes=0, progress=lambda _: None)
+    assert (brought.tree / "top/a/b").read_bytes() == b"12"
+    store.write("set/c", [b"new"])
+    brought.remove()
+    with pytest.raises(ConflictError, match="replaced"):
+        brought.bring(files, items, spare_bytes=0, progress=lambda _: None)

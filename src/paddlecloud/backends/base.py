@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paddlecloud.model.errors import PaddleCloudError
-from paddlecloud.model.job import Placement, Resources, RoleSpec
+from paddlecloud.model.job import Input, Placement, Resources, RoleSpec
 from paddlecloud.model.task import Report
 
 
@@ -33,6 +33,18 @@ class Mount:
     source: Path
     target: str  # below /pfs
     writable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputAt:
+    """An input of a job, and where it is on the server's machine: what is at `path` in `folder`, "" being the folder.
+
+    The folder is the server's; what is in it may be a user's, so no link in it is to be followed.
+    """
+
+    input: Input
+    folder: Path
+    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +76,7 @@ class Launch:
     wall_time_seconds: int | None = None  # for clusters that want to know; the scheduler itself ends what runs longer
     options: Mapping[str, str] = field(default_factory=dict)  # of the cluster's own language, such as sbatch's
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
+    inputs: tuple[InputAt, ...] = ()
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
 
 

@@ -12,17 +12,18 @@ output, log_file, log_folder    <results>/rank-0, <results>/log/trainer-0.log, <
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddlecloud.backends.base import Launch, RefusedError, TaskLaunch
+from paddlecloud.backends.base import InputAt, Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
 from paddlecloud.model.job import NOTHING, PSERVER, Placement, RoleSpec, TaskPlacement
 from paddlecloud.runtime.allocation import GIVEN
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
-from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Role, TaskFile
+from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Given, Role, TaskFile
 
 _LOOPBACK = "127.0.0.1"
 
@@ -118,6 +119,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         writable=[mount.target for mount in launch.mounts if mount.writable],
         cwd=_cwd(launch, here),
         pfs=_pfs(launch, here),
+        inputs=[_given(one) for one in launch.inputs],
         keep=launch.keep,
         environments=None if here.environments is None else str(here.environments / launch.user),
         requirements=launch.requirements,
@@ -144,6 +146,18 @@ def _role(role: RoleSpec, placement: Placement) -> Role:
         min_succeeded=role.successes_needed,
         addresses=[place.address or _LOOPBACK for place in places],
         ports=[list(place.ports) for place in places],
+    )
+
+
+def _given(one: InputAt) -> Given:
+    return Given(
+        source=one.input.source,
+        folder=str(one.folder.absolute()),
+        path=os.fsdecode(paths.raw_of(one.path)),
+        target=one.input.target,
+        deal=one.input.deal,
+        list=one.input.list,
+        optional=one.input.optional,
     )
 
 

@@ -53,6 +53,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("queue", spec.queue),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
         ("command", trainer.command),
+        ("inputs", ", ".join(one.source for one in spec.inputs)),
         ("tasks", describe_counts({role.name: role.count for role in spec.roles})),
         ("each", _shares(job)),
         ("priority", str(spec.priority) if spec.priority else ""),

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import PSERVER, Hang, JobSpec, Retry, RoleSpec
+from paddlecloud.model.inputs import default_target
+from paddlecloud.model.job import PSERVER, Hang, Input, JobSpec, Retry, RoleSpec
 from paddlecloud.sdk.spec import Asked, as_hang, as_retry, hang_seconds, resources, seconds
 
 
@@ -44,6 +45,17 @@ class FileHang(Struct, frozen=True, kw_only=True):
     kill: bool = False
 
 
+class FileInput(Struct, frozen=True, kw_only=True):
+    """`to` is the last name of `from` if it is left out."""
+
+    source: str = field(name="from")
+    to: str | None = None
+    user: str = ""
+    deal: bool = False
+    list: str = ""
+    optional: bool = False
+
+
 class JobFile(Struct, frozen=True, kw_only=True):
     """`workdir` is the folder to send, seen from the file's own; `run` and `nodes`, or `roles`, say what to run."""
 
@@ -66,6 +78,7 @@ class JobFile(Struct, frozen=True, kw_only=True):
     requirements: str | None = None
     python: str | float | None = None
     setup: str | tuple[str, ...] | None = None
+    inputs: tuple[FileInput, ...] = ()
     slurm_env: bool | None = None
 
 
@@ -113,6 +126,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "requirements": file.requirements,
         "python": None if file.python is None else str(file.python),
         "setup": (file.setup,) if isinstance(file.setup, str) else file.setup,
+        "inputs": tuple(map(_input, file.inputs)) or None,
         "slurm_env": file.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -136,6 +150,7 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         requirements=wanted.get("requirements", ""),
         python=wanted.get("python", ""),
         setup=tuple(wanted.get("setup", ())),
+        inputs=tuple(wanted.get("inputs", ())),
         slurm_env=wanted.get("slurm_env", False),
     )
 
@@ -162,6 +177,17 @@ def _retry(said: int | FileRetry | None) -> Retry | None:
         restart_me=said.restart_me,
         node_lost=said.node_lost,
         preempted=said.preempted,
+    )
+
+
+def _input(said: FileInput) -> Input:
+    return Input(
+        source=said.source,
+        target=default_target(said.source) if said.to is None else said.to,
+        user=said.user,
+        deal=said.deal,
+        list=said.list,
+        optional=said.optional,
     )
 
 

@@ -1,4 +1,4 @@
-"""A folder of a bucket brought to this disk, and results carried to one.
+"""A folder of a bucket, or of any store, brought to this disk, and results carried to a bucket.
 
 Both may be killed at any moment and begun again: what was brought is recorded only once it is on the disk, and what was
 sent is in the bucket whole or not at all. A bucket is as little to be trusted as job code: its keys are checked.
@@ -13,14 +13,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from paddlecloud.files import disk
+from paddlecloud.files.base import Store
 from paddlecloud.files.bucket import PAGE, PART_BYTES, Bucket, in_parallel
 from paddlecloud.files.keys import LAST, MARKER, key_of, path_of
 from paddlecloud.files.results import Results
 from paddlecloud.model import paths
 from paddlecloud.model.bos import RESULTS
-from paddlecloud.model.errors import InvalidError, NotFoundError
+from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job
 from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import Kind
@@ -36,12 +38,49 @@ _BATCH_PARTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file in a bucket: its path below the folder that is meant, and what it was when it was listed."""
+    """A file in a source: its path below the folder that is meant, and what it was when it was listed."""
 
     path: str
     key: str
     size: int
     etag: str | None
+
+
+class Source(Protocol):
+    """Where files are brought from: a Bucket, or a store's files."""
+
+    def read(self, key: str, etag: str | None, start: int, end: int, /) -> bytes:
+        """A part of a file as it was when it was listed; ConflictError if it is another by now."""
+        ...
+
+
+class FilesOf:
+    """A store as a source."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def listed(self, path: str, name: str) -> list[Item]:
+        """A file, or all files in a folder, the first part of their paths being `name`."""
+        found = self._store.stat(path)
+        if found.kind is Kind.FILE:
+            return [Item(name, path, found.size, _version(found))]
+        begin = len(path) + 1 if path else 0
+        return [
+            Item(_joined(name, paths.check_relative(entry.path[begin:])), entry.path, entry.size, _version(entry))
+            for entry in self._store.walk(path)
+            if entry.kind is Kind.FILE
+        ]
+
+    def read(self, key: str, etag: str | None, start: int, end: int) -> bytes:
+        with closing(self._store.open(key)) as opened:
+            if _version(opened.entry) != etag:
+                raise ConflictError(f"{key!r} was replaced while it was read")
+            return opened.read(start, end)
+
+
+def _version(entry: FileEntry) -> str:
+    return f"{entry.size}-{entry.modified_at.isoformat()}"
 
 
 def listed(bucket: Bucket, folder: str) -> Iterator[Item]:
@@ -70,7 +109,7 @@ def wanted(items: Iterable[Item]) -> list[Item]:
 
 
 class Brought:
-    """Files on this disk as they are in a bucket: `tree` is what tasks see, and is theirs when `bring` has returned."""
+    """Files on this disk as they are in a source: `tree` is what tasks see, and is theirs when `bring` has returned."""
 
     def __init__(self, root: Path, name: str) -> None:
         self._root = root
@@ -81,7 +120,7 @@ class Brought:
     def remove(self) -> None:
         remove(str(self._root), self._name)
 
-    def bring(self, bucket: Bucket, items: Sequence[Item], *, spare_bytes: int, progress: Progress) -> None:
+    def bring(self, source: Source, items: Sequence[Item], *, spare_bytes: int, progress: Progress) -> None:
         """Fetch what is not here yet; FullError, before a byte is fetched if it can be told, leaves `spare_bytes`."""
         self.tree.mkdir(mode=0o755, parents=True, exist_ok=True)
         missing = self._missing(items)
@@ -94,7 +133,7 @@ class Brought:
                 os.makedirs(self._at(folder), mode=_OPEN_FOLDER, exist_ok=True)
             for batch in _batches(missing):
                 disk.check_room(str(self.tree), sum(part.size for part in batch), spare_bytes)
-                in_parallel(partial(self._fetch, bucket, progress), batch)
+                in_parallel(partial(self._fetch, source, progress), batch)
                 self._confirm([part.item for part in batch if part.last])
             self._close(folders)
 
@@ -119,9 +158,9 @@ class Brought:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def _fetch(self, bucket: Bucket, progress: Progress, part: _Part) -> None:
+    def _fetch(self, source: Source, progress: Progress, part: _Part) -> None:
         progress(0)  # what is not wanted any more is not read
-        content = bucket.read(part.item.key, part.item.etag, part.start, part.end) if part.size else b""
+        content = source.read(part.item.key, part.item.etag, part.start, part.end) if part.size else b""
         descriptor = os.open(self._at(part.item.path), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             disk.write_at(descriptor, content, part.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from paddlecloud.model import paths
@@ -27,7 +27,7 @@ def key_of(path: str) -> str:
     """
     if path.isascii() and path.isprintable() and "\\" not in path and MARKER not in path:
         return _checked(path, path)
-    key = "/".join(map(_escaped, paths.raw_of(path).split(b"/")))
+    key = "/".join(escaped(raw, special="\\", reserved=(MARKER,)) for raw in paths.raw_of(path).split(b"/"))
     return _checked(key, path)
 
 
@@ -40,6 +40,14 @@ def path_of(key: str) -> str:
         for character in key
     )
     return paths.text_of(raw)
+
+
+def escaped(raw: bytes, *, special: str, reserved: Collection[str]) -> str:
+    """A name without control characters, those that are `special`, and bytes that are no UTF-8; a `reserved` name gets
+    another first character, since it means something else. `path_of` undoes it."""
+    name = raw.decode("utf-8", "surrogateescape")
+    made = "".join(_escaped_character(character, special) for character in name)
+    return chr(_ESCAPED + raw[0]) + made[1:] if name in reserved else made
 
 
 def in_order(
@@ -116,22 +124,16 @@ def _before(name: str) -> Iterator[str]:
     yield name
 
 
-def _escaped(raw: bytes) -> str:
-    name = raw.decode("utf-8", "surrogateescape")
-    escaped = "".join(map(_escaped_character, name))
-    return chr(_ESCAPED + raw[0]) + escaped[1:] if name == MARKER else escaped
+def _checked(key: str, path: str) -> str:
+    if len(key.encode()) > KEY_BYTES:
+        raise InvalidError(f"path {path!r} is longer than the {KEY_BYTES} bytes that an S3 store takes", field="path")
+    return key
 
 
-def _escaped_character(character: str) -> str:
-    kept = " " <= character < "\x7f" and character != "\\"
+def _escaped_character(character: str, special: str) -> str:
+    kept = " " <= character < "\x7f" and character not in special
     if kept or (
         character >= "\xa0" and not "\udc80" <= character <= "\udcff" and not "\uef00" <= character <= "\uefff"
     ):
         return character
     return "".join(chr(_ESCAPED + byte) for byte in character.encode("utf-8", "surrogateescape"))
-
-
-def _checked(key: str, path: str) -> str:
-    if len(key.encode()) > KEY_BYTES:
-        raise InvalidError(f"path {path!r} is longer than the {KEY_BYTES} bytes that an S3 store takes", field="path")
-    return key

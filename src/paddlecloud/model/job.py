@@ -140,6 +140,11 @@ class JobSpec(Struct, frozen=True, kw_only=True):
         return sum(role.count for role in self.roles if role.name != PSERVER)
 
     @property
+    def carried(self) -> bool:
+        """Whether files of it come from elsewhere, for which it waits, or its results go there."""
+        return bool(self.storage_key or self.inputs)
+
+    @property
     def tasks(self) -> int:
         return sum(role.count for role in self.roles)
 

@@ -111,7 +111,8 @@ def _strict(kind: Any) -> Any:
             (field.name, _strict(field.type), *(() if field.required else (None,)))
             for field in msgspec.structs.fields(kind)
         ]
-        return msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=True, kw_only=True, gc=False)
+        said = {field.name: field.encode_name for field in msgspec.structs.fields(kind)}
+        return msgspec.defstruct(kind.__name__, fields, rename=said, forbid_unknown_fields=True, kw_only=True, gc=False)
     members = tuple(part if part is Ellipsis else _strict(part) for part in typing.get_args(kind))
     if isinstance(kind, types.UnionType):
         return typing.Union[members]  # noqa: UP007
@@ -132,5 +133,5 @@ def _is_mapping(kind: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _hints(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}

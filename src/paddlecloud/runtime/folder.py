@@ -58,6 +58,7 @@ class TaskFolder:
         self.home = f"{path}/own/home"
         self.temporary = f"{path}/own/tmp"
         self.mount = f"{path}/own/mount"
+        self.inputs = f"{path}/inputs"  # where it sees what comes from elsewhere
         self.upper = f"{path}/upper"
         self.overlay_work = f"{path}/overlay"
         self._pid = f"{path}/pid"

@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, namespaces, root, seccomp, workdir
+from paddlecloud.runtime import cgroups, inputs, namespaces, root, seccomp, workdir
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
@@ -43,7 +43,7 @@ class Inside(NamedTuple):
             if self.isolation.mount:
                 self._enter_mounts()
             else:
-                workdir.fill(self.task, self.folder, self.isolation, again=self.again)
+                inputs.link(self.folder, self._fill())
                 self.leaf.join()
             self._limit()
             _connect(self.log)
@@ -58,7 +58,7 @@ class Inside(NamedTuple):
     def _enter_mounts(self) -> None:
         namespaces.enter_mounts()
         shown = root.open_shown(self.task) if self.machine is not None else []
-        workdir.fill(self.task, self.folder, self.isolation, again=self.again)
+        inputs.show(self.folder, self._fill())
         workdir.guard(self.task, self.folder, self.isolation, self.packages, building=self.building)
         if self.isolation.pid:
             namespaces.mount_proc(guarded=not self.isolation.user)
@@ -69,6 +69,14 @@ class Inside(NamedTuple):
             root.enter(self.machine, self.folder.mount, own, root.files(self.task), shown)
         if self.machine is None or os.geteuid() != 0:  # else they are read-only already
             self._lock_groups()
+
+    def _fill(self) -> list[inputs.Opened]:
+        """Fill the working directory, if it is not as an earlier run has left it; the inputs, to be shown."""
+        opened = inputs.open_all(self.task, self.folder)
+        workdir.fill(self.task, self.folder, self.isolation, again=self.again)
+        if not self.again:
+            inputs.place(self.task, self.folder, opened)
+        return opened
 
     def _limit(self) -> None:
         cgroups.limit_process(self.leaf, self.limits)

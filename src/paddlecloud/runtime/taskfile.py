@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 6
+FORMAT = 7
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
@@ -26,6 +26,18 @@ class Role(NamedTuple):
     min_succeeded: int  # so many successes of it does the job need
     addresses: "list[str]"
     ports: "list[list[int]]"
+
+
+class Given(NamedTuple):
+    """An input: the file or folder that is at `path` in a folder of this machine, "" being the folder itself."""
+
+    source: str  # what its user calls it
+    folder: str
+    path: str
+    target: str  # below the working directory, "." being that
+    deal: bool  # each trainer gets its share of the files, and no other task any
+    list: str  # the file in the working directory that names what came; "": none
+    optional: bool
 
 
 class TaskFile(NamedTuple):
@@ -89,6 +101,7 @@ class TaskFile(NamedTuple):
     python: str  # the version or path that it asks for; "": the configured one
     interpreter: str  # the configured one
     uv: str | None
+    inputs: list[Given]
     slurm: bool  # it asked for the variables of a Slurm step
     allocation: str  # who tells where the tasks are: "", this file; "slurm", by which @0 is the first one's node
     unisolated: bool  # it may run where it cannot be kept from the files of others
@@ -117,7 +130,8 @@ def decode(text: bytes, where: str = "task file") -> TaskFile:
     if plain.get("format") != FORMAT:
         raise TaskFileError(f"{where} has format {plain.get('format')!r}; this runtime reads format {FORMAT}")
     _check_fields(plain, where)
-    return TaskFile(**{**plain, "roles": [Role(*role) for role in plain["roles"]]})
+    roles, inputs = [Role(*role) for role in plain["roles"]], [Given(*one) for one in plain["inputs"]]
+    return TaskFile(**{**plain, "roles": roles, "inputs": inputs})
 
 
 def read(path: str) -> TaskFile:
@@ -139,8 +153,8 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_role(value: object) -> bool:
-    return isinstance(value, list) and len(value) == len(Role._fields)
+def _are(kind: type[Role | Given], value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == len(kind._fields) for one in value)
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -152,7 +166,8 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: isinstance(value, bool),
     "list[str]": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
     "list[int]": lambda value: isinstance(value, list) and all(_is_int(item) for item in value),
-    "list[Role]": lambda value: isinstance(value, list) and all(_is_role(item) for item in value),
+    "list[Role]": lambda value: _are(Role, value),
+    "list[Given]": lambda value: _are(Given, value),
     "dict[str, str]": lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
 }
 # A NamedTuple keeps its annotations as references to what they name.

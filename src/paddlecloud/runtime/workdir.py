@@ -44,6 +44,7 @@ def guard(
             os.path.dirname(task.output),
             *task.search_path,
             *shown.values(),
+            folder.inputs,
             *([packages] if packages else []),
         ],
     )

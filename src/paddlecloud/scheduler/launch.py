@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddlecloud.backends.base import Launch, Mount, TaskLaunch
+from paddlecloud.backends.base import InputAt, Launch, Mount, TaskLaunch
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement
 from paddlecloud.scheduler.queues import Queues, options_of
 
@@ -24,6 +24,7 @@ def launch(
     results: Path,
     mounts: Sequence[Mount] = (),
     cwd: str | None = None,
+    inputs: Sequence[InputAt] = (),
     pfs: Path | None = None,
     queues: Queues | None = None,
 ) -> Launch:
@@ -63,6 +64,7 @@ def launch(
         quiet_seconds=job.spec.hang.after_seconds or 0,
         mounts=tuple(mounts),
         cwd=cwd,
+        inputs=tuple(inputs),
         pfs=pfs,
     )
 

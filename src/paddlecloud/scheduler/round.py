@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from paddlecloud.backends.base import Backend, BusyError, Launch, Mount, RefusedError
+from paddlecloud.backends.base import Backend, BusyError, InputAt, Launch, Mount, RefusedError
 from paddlecloud.model import lifecycle
 from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Job, Placement, Resources
@@ -49,6 +49,7 @@ class Folders:
     results: Callable[[Job], Path]
     mounts: Callable[[Job], Sequence[Mount]] = lambda _: ()
     brought: Callable[[Job], Path | None] = lambda _: None  # the files of a job that come from its user's bucket
+    inputs: Callable[[Job], Sequence[InputAt]] = lambda _: ()
     pfs: Path | None = None  # where the PFS is for a task without mounts of its own
 
     def tree_of(self, job: Job) -> Path | None:
@@ -195,7 +196,7 @@ class Round:
 
     def _unready(self, live: Iterable[Job]) -> dict[str, str]:
         """Why jobs cannot be placed whatever room there is, by id. They hold nobody up."""
-        own = (job for job in live if job.spec.storage_key and job.state.waiting)
+        own = (job for job in live if job.spec.carried and job.state.waiting)
         return {job.id: why for job in own if (why := self._ready(job))}
 
     def _act(self, look: _Look) -> bool:
@@ -267,6 +268,7 @@ class Round:
             results=self._folders.results(job),
             mounts=self._folders.mounts(job),
             cwd=job.spec.package or None,
+            inputs=self._folders.inputs(job) if job.spec.inputs else (),
             pfs=self._folders.pfs,
             queues=self._queues,
         )

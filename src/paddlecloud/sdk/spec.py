@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import PSERVER, TRAINER, Hang, JobSpec, Resources, Retry, RoleSpec
+from paddlecloud.model.job import PSERVER, TRAINER, Hang, Input, JobSpec, Resources, Retry, RoleSpec
 from paddlecloud.model.units import parse_duration, parse_size
 
 JOB_TYPES = ("gpu", "cpu")
@@ -42,6 +42,7 @@ class Asked(TypedDict, total=False):
     requirements: str
     python: str
     setup: Sequence[str]
+    inputs: Sequence[Input]
     slurm_env: bool
 
 
@@ -78,6 +79,7 @@ def job_spec(asked: Asked) -> JobSpec:
         requirements=asked.get("requirements", ""),
         python=asked.get("python", ""),
         setup=tuple(asked.get("setup", ())),
+        inputs=tuple(asked.get("inputs", ())),
         slurm_env=asked.get("slurm_env", False),
     )
 

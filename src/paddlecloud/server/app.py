@@ -269,8 +269,10 @@ def _assemble(
         settings.retention, folder=folder, database=database, uploads=uploads, results=results, audit=audit, clock=clock
     )
     house.settle()
-    carrier = open_carrier(settings, folder, Buckets(database, cipher), jobs, results, house, audit, wake, clock)
-    folders = Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, folder.pfs)
+    carrier = open_carrier(
+        settings, folder, Buckets(database, cipher), jobs, results, house, tree.pfs, audit, wake, clock
+    )
+    folders = Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, carrier.inputs, folder.pfs)
     loop = Loop(
         Round(
             jobs=jobs,
@@ -313,6 +315,7 @@ def _assemble(
             in_pfs=tree.in_pfs,
             find_registry=registries.login,
             check_storage=carrier.service.check,
+            check_inputs=carrier.checked,
             sending=carrier.service.sending,
             hold_tree=uploads.trees.held,
             removed=house.remains.removed,

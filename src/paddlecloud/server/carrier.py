@@ -1,7 +1,8 @@
-"""The two threads that carry files between buckets of users' own and this server, each one job at a time.
+"""The two threads that carry files between this server and elsewhere, each one job at a time.
 
-One brings what waiting jobs need, the other sends what finished jobs have left. What is done is recorded, and all may
-be done again, so a kill -9 at any moment costs no more than the time.
+One brings what waiting jobs need, from buckets of users' own and as inputs; the other sends what finished jobs have
+left to such a bucket, and removes what was brought. What is done is recorded, and all may be done again, so a kill -9
+at any moment costs no more than the time.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from paddlecloud.backends.base import RefusedError
+from paddlecloud.backends.base import InputAt, RefusedError
 from paddlecloud.files import carry
 from paddlecloud.files.bucket import Bucket
 from paddlecloud.files.carry import Brought, Item
@@ -31,28 +32,23 @@ from paddlecloud.model.errors import (
 )
 from paddlecloud.model.job import Job
 from paddlecloud.model.kept import Kept, Removed
-from paddlecloud.model.units import describe_duration, format_size
+from paddlecloud.model.units import format_size
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.buckets import BucketService, in_words, nothing_there, results_place
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.housekeeping import Housekeeping
+from paddlecloud.server.inputs import FileSystems, InputService, Load
+from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.settings import Settings
+from paddlecloud.server.worker import GoneError, Still, Worker
 from paddlecloud.store.buckets import Buckets, Errand, Stage
 from paddlecloud.store.jobs import Jobs
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_SECONDS = 2.0
-_LONGEST_PAUSE_SECONDS = 600.0
 _LOOK_SECONDS = 2.0  # while there is something to do: that a job was cleaned rings no bell
 _IDLE_SECONDS = 3600.0
-_STILL_WANTED_SECONDS = 0.1
-_STOP_SECONDS = 1.0
 _SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no file may take: records are written there too
-
-
-class GoneError(Exception):
-    """What is being carried is not wanted any more, or the server ends."""
 
 
 class Carrier:
@@ -60,23 +56,28 @@ class Carrier:
         self,
         *,
         service: BucketService,
+        inputs: InputService,
         records: Buckets,
         jobs: Jobs,
         results: Results,
         removed: Callable[[str], Sequence[Removed]],
         folder: Path,
         limit_bytes: int,
+        inputs_bytes: int,
         spare_bytes: int = _SPARE_BYTES,
         wake: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
         self.service = service
+        self.checked = inputs.check
+        self._inputs = inputs
         self._records = records
         self._jobs = jobs
         self._results = results
         self._removed = removed
         self._folder = folder
         self._limit_bytes = limit_bytes
+        self._inputs_bytes = inputs_bytes
         self._spare_bytes = spare_bytes
         self._wake = wake
         self._clock = clock
@@ -85,8 +86,8 @@ class Carrier:
         self._bringing = ""  # the job whose folder is being filled just now
         self._stopping = threading.Event()
         self._workers = (
-            _Worker("bring", self._bring_all, self._stopping),
-            _Worker("send", self._send_all, self._stopping),
+            Worker("bring", self._bring_all, self._stopping),
+            Worker("send", self._send_all, self._stopping),
         )
 
     def start(self) -> None:
@@ -100,23 +101,32 @@ class Carrier:
 
     def ready(self, job: Job) -> str:
         """Why a waiting job cannot be placed yet; "" if it can. It is by this that a new one is heard of."""
-        if not job.spec.storage_key:
+        if not job.spec.carried:
             return ""
         why = self._reasons.get(job.id)
         if why is None:
             for worker in self._workers:
                 worker.ring()
-            return _to_be_fetched(job.spec.bos_url)
+            return _to_be_fetched(job.spec.bos_url or job.spec.inputs[0].source)
         return why
 
     def tree(self, job: Job) -> Path:
         """Where the files of a job are that is ready."""
+        self._check_here(job)
+        return Brought(self._folder, job.id).tree
+
+    def inputs(self, job: Job) -> Sequence[InputAt]:
+        """Where the inputs of a job are that is ready."""
+        self._check_here(job)
+        return self._inputs.here(job)
+
+    def _check_here(self, job: Job) -> None:
         stage, why = self._records.stage(job.id)
         if stage is Stage.REFUSED:
             raise RefusedError(why)
         if stage is not Stage.HERE:
-            raise RefusedError(f"its files from {job.spec.bos_url} are not here any more: submit it again")
-        return Brought(self._folder, job.id).tree
+            source = job.spec.bos_url or job.spec.inputs[0].source
+            raise RefusedError(f"its files from {source} are not here any more: submit it again")
 
     def _bring_all(self) -> float:
         """Bring all that can be; in how many seconds to look again."""
@@ -136,19 +146,18 @@ class Carrier:
 
     def _is_lost(self, errand: Errand) -> bool:
         """Whether the records know more than the disk, as when they were restored on another one."""
-        return errand.stage is Stage.HERE and errand.waiting and not Brought(self._folder, errand.job).tree.is_dir()
+        return errand.stage is Stage.HERE and errand.waiting and not (self._folder / errand.job).is_dir()
 
     def _bring(self, errand: Errand) -> None:
         if not self._is_waiting(errand.job):
             return
-        place = parse_bos_url(errand.url)
-        brought = Brought(self._folder, errand.job)
+        folder = Brought(self._folder, errand.job)
         self._bringing = errand.job
         try:
-            stage, why = self._brought(errand, place, brought)
+            stage, why = self._brought(errand)
         except FullError:
-            brought.remove()
-            raise FullError(f"the server has no room for the files from {place}") from None
+            folder.remove()
+            raise FullError(f"the server has no room for the files from {errand.url}") from None
         except GoneError:
             return
         finally:
@@ -157,17 +166,25 @@ class Carrier:
         self._reasons[errand.job] = ""
         self._wake()
 
-    def _brought(self, errand: Errand, place: Place, brought: Brought) -> tuple[Stage, str]:
+    def _brought(self, errand: Errand) -> tuple[Stage, str]:
+        job = self._jobs.get(errand.job)
         try:
-            bucket = self._open(errand, place)
-            items = self._listed(bucket, place)
-            still = _Still(lambda: self._is_waiting(errand.job), self._stopping)
-            told = self._telling(errand.job, place, sum(item.size for item in items), still)
-            _read(partial(brought.bring, bucket, items, spare_bytes=self._spare_bytes, progress=told), place)
+            loads = [*([self._files(errand)] if errand.storage_key else ()), *self._inputs.loads(job)]
+            wanted = [(load, load.listed()) for load in loads]
+            self._check_size([items for load, items in wanted if isinstance(load, Load)])
+            os.makedirs(self._folder / errand.job, exist_ok=True)  # by which `_is_lost` knows that all is here
+            still = Still(lambda: self._is_waiting(errand.job), self._stopping)
+            told = self._telling(errand, sum(item.size for _, items in wanted for item in items), still)
+            for load, items in wanted:
+                _read(load, items, spare_bytes=self._spare_bytes, progress=told)
         except InvalidError as error:
             log.warning("the files of %s cannot be had: %s", errand.job, error.message)
             return Stage.REFUSED, error.message
         return Stage.HERE, ""
+
+    def _files(self, errand: Errand) -> _Files:
+        place = parse_bos_url(errand.url)
+        return _Files(place, self._open(errand, place), Brought(self._folder, errand.job), self._limit_bytes)
 
     def _open(self, errand: Errand, place: Place) -> Bucket:
         try:
@@ -176,23 +193,14 @@ class Carrier:
             raise InvalidError(f"the server has the key to {place} no more: submit the job again") from None
         return self.service.open(place, login)
 
-    def _listed(self, bucket: Bucket, place: Place) -> list[Item]:
-        try:
-            items = carry.wanted(carry.listed(bucket, place.folder))
-        except InvalidError as error:
-            raise InvalidError(f"{place} has a name in it that no disk takes: {error.message}") from None
-        except PaddleCloudError as error:
-            raise in_words(error, place) from None
-        if not items:
-            raise nothing_there(place)
-        if (total := sum(item.size for item in items)) > self._limit_bytes:
+    def _check_size(self, inputs: Sequence[Sequence[Item]]) -> None:
+        if (total := sum(item.size for items in inputs for item in items)) > self._inputs_bytes:
             raise InvalidError(
-                f"the files in {place} are {format_size(total)}; a job may bring {format_size(self._limit_bytes)} "
-                "(jobs.upload_limit)"
+                f"the inputs of the job are {format_size(total)}, which is more than this server fetches for one, "
+                f"{format_size(self._inputs_bytes)} (jobs.inputs_limit)"
             )
-        return items
 
-    def _telling(self, job: str, place: Place, total: int, still: _Still) -> carry.Progress:
+    def _telling(self, errand: Errand, total: int, still: Still) -> carry.Progress:
         lock = threading.Lock()
         done = 0
 
@@ -201,7 +209,7 @@ class Carrier:
             still.check()
             with lock:
                 done += more
-                self._reasons[job] = f"fetching {format_size(done)} of {format_size(total)} from {place}"
+                self._reasons[errand.job] = f"fetching {format_size(done)} of {format_size(total)} from {errand.url}"
 
         return progress
 
@@ -237,6 +245,9 @@ class Carrier:
             return set()
 
     def _send(self, errand: Errand) -> None:
+        if not errand.storage_key:
+            self._records.reach(errand.job, Stage.SENT, errand.why)
+            return
         job = self._jobs.get(errand.job)
         place = parse_bos_url(errand.url)
         try:
@@ -253,7 +264,7 @@ class Carrier:
 
     def _sent(self, errand: Errand, job: Job, place: Place) -> str:
         """What is to be said of it for good."""
-        still = _Still(lambda: True, self._stopping)
+        still = Still(lambda: True, self._stopping)
         bucket = self._open(errand, place)
         refused = carry.send(bucket, place.folder, self._results, job, progress=lambda _: still.check())
         if not refused:
@@ -277,105 +288,63 @@ def open_carrier(
     jobs: Jobs,
     results: Results,
     house: Housekeeping,
+    pfs: Pfs,
     audit: AuditService,
     wake: Callable[[], None],
     clock: Callable[[], datetime],
 ) -> Carrier:
     return Carrier(
         service=BucketService(records=records, endpoint=settings.pfs.bos_endpoint, audit=audit, clock=clock),
+        inputs=InputService(pfs=pfs, folder=folder.buckets, hdfs=FileSystems(settings.hdfs).open),
         records=records,
         jobs=jobs,
         results=results,
         removed=house.remains.removed,
         folder=folder.buckets,
         limit_bytes=settings.jobs.upload_limit,
+        inputs_bytes=settings.jobs.inputs_limit,
         wake=wake,
         clock=clock,
     )
 
 
-def _read(bring: Callable[[], None], place: Place) -> None:
+class _Files:
+    """The files of a job in a bucket of its user's own: the folder that it runs in."""
+
+    def __init__(self, place: Place, bucket: Bucket, brought: Brought, limit_bytes: int) -> None:
+        self.name = str(place)
+        self.brought = brought
+        self.source = bucket
+        self._place = place
+        self._limit_bytes = limit_bytes
+
+    def listed(self) -> Sequence[Item]:
+        place = self._place
+        try:
+            items = carry.wanted(carry.listed(self.source, place.folder))
+        except InvalidError as error:
+            raise InvalidError(f"{place} has a name in it that no disk takes: {error.message}") from None
+        except PaddleCloudError as error:
+            raise in_words(error, place) from None
+        if not items:
+            raise nothing_there(place)
+        if (total := sum(item.size for item in items)) > self._limit_bytes:
+            raise InvalidError(
+                f"the files in {place} are {format_size(total)}; a job may bring {format_size(self._limit_bytes)} "
+                "(jobs.upload_limit)"
+            )
+        return items
+
+    def in_words(self, error: PaddleCloudError) -> PaddleCloudError:
+        return in_words(error, self._place)
+
+
+def _read(load: _Files | Load, items: Sequence[Item], *, spare_bytes: int, progress: carry.Progress) -> None:
     try:
-        bring()
+        load.brought.bring(load.source, items, spare_bytes=spare_bytes, progress=progress)
     except (ConflictError, NotFoundError):
-        raise UnreachableError(f"a file in {place} was changed while it was fetched") from None
+        raise UnreachableError(f"a file in {load.name} was changed while it was fetched") from None
     except (FullError, InvalidError):
         raise
     except PaddleCloudError as error:
-        raise in_words(error, place) from None
-
-
-class _Still:
-    """Raises GoneError from when it is not wanted any more, which is asked now and then; of many threads."""
-
-    def __init__(self, wanted: Callable[[], bool], stopping: threading.Event) -> None:
-        self._wanted = wanted
-        self._stopping = stopping
-        self._next = time.monotonic() + _STILL_WANTED_SECONDS
-        self._gone = False
-        self._asking = threading.Lock()
-
-    def check(self) -> None:
-        with self._asking:
-            if not self._gone and time.monotonic() >= self._next:
-                self._gone = not self._wanted()
-                self._next = time.monotonic() + _STILL_WANTED_SECONDS
-        if self._gone or self._stopping.is_set():
-            raise GoneError
-
-
-class _Worker:
-    """A thread that goes round when it is rung for, or when what failed is due again."""
-
-    def __init__(self, name: str, go_round: Callable[[], float], stopping: threading.Event) -> None:
-        self._go_round = go_round
-        self._stopping = stopping
-        self._rung = threading.Event()
-        self._pauses: dict[str, tuple[float, float]] = {}  # by job: how long it waits, and until when
-        # A bucket that does not answer must not hold the process back at its end.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def ring(self) -> None:
-        self._rung.set()
-
-    def stop(self) -> None:
-        self._rung.set()
-        self._thread.join(_STOP_SECONDS)
-
-    def forget_others(self, jobs: Collection[str]) -> None:
-        self._pauses = {job: pause for job, pause in self._pauses.items() if job in jobs}
-
-    def attempt(self, job: str, act: Callable[[], None], say: Callable[[str, str], None]) -> None:
-        """Do it if it is due; if it fails, say why and when it is tried again."""
-        pause, until = self._pauses.get(job, (0.0, 0.0))
-        if self._stopping.is_set() or until > time.monotonic():
-            return
-        try:
-            act()
-        except Exception as error:
-            if self._stopping.is_set():
-                return
-            pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
-            self._pauses[job] = (pause, time.monotonic() + pause)
-            known = isinstance(error, PaddleCloudError)
-            why = error.message if isinstance(error, PaddleCloudError) else "a fault of the server"
-            why = f"{why}; it is tried again every {describe_duration(pause)}"
-            log.warning("%s: %s", job, why, exc_info=None if known else error)
-            say(job, why)
-        else:
-            self._pauses.pop(job, None)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._rung.clear()
-            try:
-                seconds = self._go_round()
-            except Exception as error:
-                if self._stopping.is_set():
-                    return  # the records are closed
-                log.error("carrying between buckets failed; it is tried again: %s", error, exc_info=error)
-                seconds = _LONGEST_PAUSE_SECONDS / 60
-            self._rung.wait(seconds)
+        raise load.in_words(error) from None

@@ -23,11 +23,14 @@ from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
 from paddlecloud.server.kinds import WrongError, without_password
 from paddlecloud.server.settings import (
+    HDFS,
+    LOCAL,
     S3,
     SECTIONS,
     SLURM,
     ClusterSettings,
     DatacenterSettings,
+    HdfsSettings,
     QueueSettings,
     ServerSettings,
     Settings,
@@ -35,7 +38,7 @@ from paddlecloud.server.settings import (
 
 T = TypeVar("T")
 
-_CLUSTERS, _QUEUES, _DATACENTERS = "clusters", "queues", "datacenters"
+_CLUSTERS, _QUEUES, _DATACENTERS, _HDFS = "clusters", "queues", "datacenters", "hdfs"
 _SECRETS_OF_DATABASE = ("passfile", "sslkey")  # options of libpq that name files
 _SECRETS_AT_HOME = (
     "bin/paddlecloud/conf/client.conf",
@@ -46,6 +49,11 @@ _SECRETS_AT_HOME = (
 _OF_SLURM = ("PATH", "HOME", "SLURM_CONF")
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_OF_STORES = {  # what a datacenter of each kind needs, and what it may have
+    LOCAL: ((), ("path",)),
+    S3: (("bucket", "endpoint", "key_id", "secret_file"), ("region",)),
+    HDFS: (("endpoint", "path", "user"), ()),
+}
 _DATACENTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 
@@ -77,7 +85,7 @@ def parse(
 ) -> Settings:
     """Settings from TOML's tables, refusing what it does not know; `data` wins over what they say."""
     for name in plain:
-        if name not in (known := [*SECTIONS, _CLUSTERS, _QUEUES, _DATACENTERS]):
+        if name not in (known := [*SECTIONS, _CLUSTERS, _QUEUES, _DATACENTERS, _HDFS]):
             raise ConfigError(f"{source}: [{name}] is not a known section{nearest(name, known)}", field=name)
     sections: dict[str, Any] = {
         name: _section(kind, name, plain.get(name, {}), source) for name, kind in SECTIONS.items()
@@ -89,6 +97,7 @@ def parse(
         clusters=_clusters(plain.get(_CLUSTERS, {}), source),
         queues=_queues(plain.get(_QUEUES, {}), source),
         datacenters=_datacenters(plain.get(_DATACENTERS, {}), source),
+        hdfs=_hdfs(plain.get(_HDFS, {}), source),
         embedded=embedded,
         **sections,
     )
@@ -106,6 +115,8 @@ def lines(settings: Settings) -> Iterator[Line]:
         yield from _lines_of(f"{_QUEUES}.{_key(name)}", queue)
     for name, datacenter in settings.datacenters.items():
         yield from _lines_of(f"datacenters.{name}", datacenter)
+    for name, known in settings.hdfs.items():
+        yield from _lines_of(f"hdfs.{_quote(name)}", known)
 
 
 def reference() -> Iterator[Line]:
@@ -115,6 +126,7 @@ def reference() -> Iterator[Line]:
     yield from _lines_of("clusters.<name>", ClusterSettings())
     yield from _lines_of("queues.<name>", QueueSettings())
     yield from _lines_of("datacenters.<name>", DatacenterSettings())
+    yield from _lines_of('hdfs."<host:port>"', HdfsSettings())
 
 
 def render(settings: Settings) -> str:
@@ -175,6 +187,8 @@ def slurm_environment() -> dict[str, str]:
 def _pfs_folders(settings: Settings) -> Iterator[Path]:
     """Those outside the data folder: a task is shown its user's home of them, and no more."""
     for datacenter in settings.datacenters.values():
+        if datacenter.store != LOCAL:
+            continue
         if datacenter.path is not None and not datacenter.path.resolve().is_relative_to(settings.server.data.resolve()):
             yield datacenter.path
 
@@ -183,6 +197,9 @@ def _secret_files(settings: Settings) -> Iterator[Path]:
     for named in (settings.source, settings.mail.password_file, settings.server.certificate_key):
         if named is not None:
             yield named
+    for cluster in settings.clusters.values():
+        named = Path(cluster.token_file)
+        yield from named.parent.glob(named.name.replace("{account}", "*")) if cluster.token_file else ()
     for datacenter in settings.datacenters.values():
         if datacenter.secret_file is not None:
             yield datacenter.secret_file
@@ -275,9 +292,27 @@ def _datacenters(plain: object, source: str) -> dict[str, DatacenterSettings]:
     return found or {"local": DatacenterSettings()}
 
 
+def _hdfs(plain: object, source: str) -> dict[str, HdfsSettings]:
+    """By the names that stand in hdfs://<name>/…"""
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f'{source}: hdfs must be tables: write [hdfs."<host>:<port>"]', field=_HDFS)
+    found = {name: _section(HdfsSettings, f"{_HDFS}.{_quote(name)}", table, source) for name, table in plain.items()}
+    for name, known in found.items():
+        full = f"{_HDFS}.{_quote(name)}"
+        if not name or "/" in name:
+            raise ConfigError(
+                f"{source}: [{full}] is no name of a file system: write it as it stands between hdfs:// and the path, "
+                'such as "namenode:54310"',
+                field=full,
+            )
+        if not known.url:
+            raise ConfigError(f"{source}: {full}.url is missing: name the address of its WebHDFS", field=f"{full}.url")
+    return found
+
+
 def _check_datacenter(name: str, datacenter: DatacenterSettings, source: str) -> None:
-    of_s3 = ("bucket", "endpoint", "key_id", "secret_file")
-    needed, useless = (of_s3, ("path",)) if datacenter.store == S3 else ((), (*of_s3, "region"))
+    needed, allowed = _OF_STORES[datacenter.store]
+    useless = [one.name for one in dataclasses.fields(datacenter) if one.name not in ("store", *needed, *allowed)]
     for setting in needed:
         if not getattr(datacenter, setting):
             full = f"{_DATACENTERS}.{name}.{setting}"

@@ -27,7 +27,7 @@ from paddlecloud.server.homes import make_output
 from paddlecloud.server.incoming import Incoming
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.room import Room
-from paddlecloud.server.settings import S3, DatacenterSettings, Settings
+from paddlecloud.server.settings import HDFS, LOCAL, DatacenterSettings, Settings
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.users import Users
 
@@ -109,8 +109,8 @@ def open_stores(settings: Settings, folder: Path) -> dict[str, Store]:
 
 
 def _open(name: str, datacenter: DatacenterSettings, folder: Path) -> Store:
-    if datacenter.store == S3:
-        return open_bucket(name, datacenter)
+    if datacenter.store != LOCAL:
+        return open_elsewhere(name, datacenter)
     root = datacenter.path or folder
     store = LocalStore(root)
     # Closed to the other accounts of this machine, wherever it is.
@@ -118,8 +118,12 @@ def _open(name: str, datacenter: DatacenterSettings, folder: Path) -> Store:
     return store
 
 
-def open_bucket(name: str, datacenter: DatacenterSettings) -> Store:
-    # Imported here: what speaks S3 is an extra of its own.
+def open_elsewhere(name: str, datacenter: DatacenterSettings) -> Store:
+    # Imported here: what speaks S3, or WebHDFS, is an extra of its own.
+    if datacenter.store == HDFS:
+        from paddlecloud.files.hdfs import HdfsStore
+
+        return HdfsStore(datacenter.endpoint, str(datacenter.path), user=datacenter.user)
     from paddlecloud.files.s3 import S3Store
 
     return S3Store(

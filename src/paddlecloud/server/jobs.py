@@ -41,6 +41,7 @@ class JobService:
         limits: submission.Limits,
         in_pfs: Callable[[User, JobSpec], JobSpec],  # the job with its datacenter and its package as they are
         check_storage: Callable[[User, JobSpec], None],  # raises what is wrong with storage of the user's own
+        check_inputs: Callable[[User, JobSpec], JobSpec],  # the job with its inputs as they are
         sending: Callable[[Job], str],  # what keeps its results from that storage
         find_registry: Callable[[str, str], object],  # user, name of a secret; NotFoundError
         hold_tree: Callable[[str, str], AbstractContextManager[object]],  # user, tree id; NotFoundError
@@ -58,6 +59,7 @@ class JobService:
         self._in_pfs = in_pfs
         self._find_registry = find_registry
         self._check_storage = check_storage
+        self._check_inputs = check_inputs
         self._sending = sending
         self._hold_tree = hold_tree
         self._removed = removed
@@ -201,7 +203,7 @@ class JobService:
         limits = self._queues.limits(spec, self._limits)
         accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name), limits)
         self._check_storage(user, accepted)
-        return accepted
+        return self._check_inputs(user, accepted) if accepted.inputs else accepted
 
     @contextmanager
     def _named(self, job: Job) -> Iterator[None]:

@@ -21,7 +21,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 TEXT, JSON = "text", "json"
 OPEN, FREE = "open", "free"
 CLOSED, DOMAINS = "closed", "domains"
-LOCAL, S3 = "local", "s3"
+LOCAL, S3, HDFS = "local", "s3", "hdfs"
 SLURM = "slurm"
 
 # Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
@@ -92,6 +92,7 @@ class JobSettings:
     )
     tasks_limit: int = setting(1000, kinds.whole(1, 100_000), "Most tasks that one job may have.")
     upload_limit: int = setting(20 * 2**30, kinds.size, "Largest folder that a job may bring.")
+    inputs_limit: int = setting(200 * 2**30, kinds.size, "Most that is fetched for the inputs of one job.")
     unisolated: bool = setting(
         False,
         kinds.yes_or_no,
@@ -117,15 +118,31 @@ class PfsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatacenterSettings:
-    store: str = setting(LOCAL, kinds.choice(LOCAL, S3), "Where its files are: local, a folder; s3, a bucket.")
+    store: str = setting(
+        LOCAL,
+        kinds.choice(LOCAL, S3, HDFS),
+        "Where its files are: local, s3 (a bucket) or hdfs.",
+    )
     path: Path | None = setting(
-        None, kinds.folder, "local: the folder with home/ and public/; left out: pfs/<name> in the data folder."
+        None, kinds.folder, "The folder with home/ and public/; left out, for local: pfs/<name> in the data folder."
     )
     bucket: str = setting("", kinds.text, 's3: the bucket, or a folder in it, such as "lab/pfs".')
-    endpoint: str = setting("", kinds.text, "s3: address of the service, such as https://s3.bj.bcebos.com.")
+    endpoint: str = setting(
+        "",
+        kinds.text,
+        "s3: address of the service, such as https://s3.bj.bcebos.com; hdfs: that of WebHDFS, such as "
+        "http://namenode:9870, or of both NameNodes, joined by ;.",
+    )
+    user: str = setting("", kinds.text, "hdfs: the account of HDFS that its files belong to.")
     region: str = setting("", kinds.text, "s3: the region that its requests are signed for.")
     key_id: str = setting("", kinds.text, "s3: the access key.")
     secret_file: Path | None = setting(None, kinds.folder, "s3: file with the secret key, and nothing else.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HdfsSettings:
+    url: str = setting("", kinds.text, "Address of its WebHDFS, such as http://namenode:9870; several are joined by ;.")
+    user: str = setting("", kinds.text, "Whom to read it as for jobs that name no user; empty: they have to.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +303,7 @@ class Settings:
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     datacenters: Mapping[str, DatacenterSettings] = field(default_factory=dict)
+    hdfs: Mapping[str, HdfsSettings] = field(default_factory=dict)  # what hdfs://<name>/… means in inputs of jobs
     embedded: bool = False  # a person's own server, which has no need to protect users from each other
     source: Path | None = None  # the file that they were read from
 

@@ -66,6 +66,16 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_texts_of_images(spec)
     _check_care(spec)
     _check_packages(spec)
+    _check_inputs(spec)
+
+
+def _check_inputs(spec: JobSpec) -> None:
+    if spec.inputs and spec.package:
+        raise InvalidError(
+            "inputs are put into a job's own copy of its folder, and a package is run where it is: submit the folder, "
+            "or leave inputs out",
+            field="inputs",
+        )
 
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:

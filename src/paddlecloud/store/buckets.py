@@ -1,4 +1,5 @@
-"""Keys to buckets of users' own, encrypted and tied to their user and id, and how far the files of their jobs are.
+"""Keys to buckets of users' own, encrypted and tied to their user and id, and how far the files of jobs are that come
+from there or from elsewhere as inputs.
 
 A job and its row here are written together, and only while its key is there; a key goes when the last job that named it
 needs it no more, or after a day if none did.
@@ -117,14 +118,14 @@ class Buckets:
             return connection.execute(delete(storage_keys).where(storage_keys.c.id.not_in(needed), done)).rowcount
 
 
-def name_key(connection: Connection, job: Job) -> None:
-    """In the transaction that adds a job: it needs its key from now on."""
-    if not job.spec.storage_key:
+def add_errand(connection: Connection, job: Job) -> None:
+    """In the transaction that adds a job: it needs its key, if it has one, from now on."""
+    if not job.spec.carried:
         return
-    if _find(connection, job.user, job.spec.storage_key) is None:
+    if job.spec.storage_key and _find(connection, job.user, job.spec.storage_key) is None:
         raise missing(job.spec.storage_key)
     row = {"job": job.id, "storage_key": job.spec.storage_key, "stage": Stage.FETCHING.value, "why": ""}
-    connection.execute(insert(buckets), row | {"url": job.spec.bos_url})
+    connection.execute(insert(buckets), row | {"url": job.spec.bos_url or job.spec.inputs[0].source})
 
 
 def forget(connection: Connection, names: list[str]) -> None:

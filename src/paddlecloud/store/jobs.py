@@ -87,7 +87,7 @@ class Jobs:
                 connection.execute(_ADD_HISTORY, history.submitted(job))
                 if idempotency is not None:
                     connection.execute(_ADD_IDEMPOTENCY, _idempotency_row(job, idempotency))
-                buckets.name_key(connection, job)
+                buckets.add_errand(connection, job)
         except IntegrityError:
             earlier = self.submitted(job.user, idempotency) if idempotency else None
             if earlier is None:

@@ -285,7 +285,7 @@ storage_keys = Table(
     Index("ix_storage_keys_user", "user"),
 )
 
-# How far the files of a job in a bucket of its user's own are.
+# How far the files of a job are that come from a bucket of its user's own, or from elsewhere as inputs.
 buckets = Table(
     "buckets",
     metadata,

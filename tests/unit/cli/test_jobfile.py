@@ -10,7 +10,7 @@ import pytest
 
 from paddlecloud.cli import jobfile
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.job import Resources
+from paddlecloud.model.job import Input, Resources
 
 WHOLE = """\
 name: fit
@@ -53,6 +53,21 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
     found = jobfile.read(put(tmp_path, WHOLE))
     assert jobfile.asked(found) == expected
     assert found.workdir == "job"
+
+
+def test_inputs_say_where_from_and_where_to(tmp_path: Path) -> None:
+    dealt = "{from: 'hdfs://nn:1/a', to: b, user: u, deal: true, list: l}"
+    text = f"run: 'true'\ninputs:\n- {{from: /pfs/dc/home/ann/set/}}\n- {dealt}\n"
+    found = jobfile.asked(jobfile.read(put(tmp_path, text)))["inputs"]
+    assert found == (
+        Input(source="/pfs/dc/home/ann/set/", target="set"),
+        Input(source="hdfs://nn:1/a", target="b", user="u", deal=True, list="l"),
+    )
+    assert jobfile.with_roles(jobfile.read(put(tmp_path, text)), {"inputs": found}).inputs == found
+    with pytest.raises(InvalidError, match=r"inputs\[0\].fron is not a known field; did you mean 'from'"):
+        jobfile.read(put(tmp_path, "run: 'true'\ninputs: [{fron: a}]"))
+    with pytest.raises(InvalidError, match=r"inputs\[0\].from is missing"):
+        jobfile.read(put(tmp_path, "run: 'true'\ninputs: [{to: a}]"))
 
 
 def test_json_is_taken_too(tmp_path: Path) -> None:

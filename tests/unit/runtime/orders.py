@@ -57,6 +57,7 @@ ALONE = TaskFile(
     writable=[],
     cwd=None,
     note="",
+    inputs=[],
     slurm=False,
     allocation="",
     unisolated=True,

@@ -25,8 +25,9 @@ def test_a_task_file_comes_back_as_it_was_written() -> None:
         ({"gpus": ["0"]}, "'gpus' must be list"),
         ({"command": None}, "'command' must be str, not None"),
         ({"roles": [["trainer", 1]]}, "'roles' must be list"),
+        ({"inputs": [["a"]]}, "'inputs' must be list"),
         ({"surprise": 1}, "'surprise' is not a known field"),
-        ({"format": 1}, "has format 1; this runtime reads format 6"),
+        ({"format": 1}, "has format 1; this runtime reads format 7"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], words: str) -> None:

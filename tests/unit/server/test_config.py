@@ -31,6 +31,8 @@ def test_what_is_printed_is_the_file_that_gives_the_same_settings() -> None:
             '[server]\nport = 0\ntimezone = "Asia/Shanghai"\ndata = "/a \\"b\\" \\\\ \\u007f 长"\n'
             'default_clusters = ["bcc", "cce"]\n'
             '[jobs]\nwall_time = "2h"\ngrace = 0\nupload_limit = "1Gi"\npython = "/bin/sh"\n'
+            '[datacenters.h]\nstore = "hdfs"\nendpoint = "http://nn:9870"\npath = "/pc"\nuser = "pc"\n'
+            '[hdfs."nn.example:54310"]\nurl = "http://nn.example:9870"\n'
             '[clusters.cce]\npolicy = "free"\ngpus = 8\n[clusters.bcc]\ncpus = 2.5\nmemory = "8Gi"\n'
         )
     )
@@ -100,6 +102,15 @@ def test_what_the_settings_name_is_kept_from_tasks_but_not_twice_what_is_in_a_fo
         ('[server]\ncertificate = "/c.pem"', "server.certificate is given without server.certificate_key"),
         ('[server]\ncertificate_key = "/c.key"', "server.certificate_key is given without server.certificate"),
         ('[server]\nhost = "example.com"', "server.insecure = true"),
+        ("[datacenters.h]\nstore = 'hdfs'\nendpoint = 'http://nn:9870'\npath = '/pc'", "datacenters.h.user is missing"),
+        (
+            "[datacenters.h]\nstore = 'hdfs'\nbucket = 'b'\nendpoint = 'e'\npath = '/p'\nuser = 'u'",
+            "bucket does not go",
+        ),
+        ("[datacenters.h]\nuser = 'u'", "user does not go with store = 'local'"),
+        ("[hdfs]\nurl = 'http://nn:9870'", 'must be a table: write [hdfs."url"]'),
+        ("[hdfs.'nn:54310']\nuser = 'u'", 'hdfs."nn:54310".url is missing'),
+        ("[hdfs.'hdfs://nn:54310']\nurl = 'http://nn:9870'", "is no name of a file system"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_to_write(text: str, says: str) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from paddlecloud.model.finding import Finding, failed, ok, warning
 from paddlecloud.model.units import format_size
 from paddlecloud.server.checks.site import Site
-from paddlecloud.server.datacenters import open_bucket
-from paddlecloud.server.settings import S3
+from paddlecloud.server.datacenters import open_elsewhere
+from paddlecloud.server.settings import LOCAL, S3
 
 _LITTLE_BYTES = 1024**3
 _OPEN_TO_OTHERS = 0o007
@@ -20,9 +20,10 @@ _OPEN_TO_OTHERS = 0o007
 def datacenters(site: Site) -> Iterator[Finding]:
     for name, datacenter in site.settings.datacenters.items():
         subject = f"datacenter {name}"
-        if datacenter.store == S3:
-            open_bucket(name, datacenter).list("", limit=1)
-            yield ok(subject, f"the bucket {datacenter.bucket} at {datacenter.endpoint} answers; it is not for tasks")
+        if datacenter.store != LOCAL:
+            open_elsewhere(name, datacenter).list("", limit=1)
+            place = f"the bucket {datacenter.bucket}" if datacenter.store == S3 else f"{datacenter.path} of HDFS"
+            yield ok(subject, f"{place} at {datacenter.endpoint} answers; tasks have it as inputs alone")
         else:
             yield from _folder(subject, datacenter.path or site.folder.pfs / name)
 
