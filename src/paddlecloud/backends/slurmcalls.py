@@ -1,7 +1,7 @@
 """Every call to Slurm's commands, each with a deadline, and its words read: nothing here decides anything.
 
 A call that Slurm does not answer is an UnreachableError, which changes nothing; after one, no other is tried for a
-while, so that a controller that hangs does not hold up the jobs of other clusters.
+while, so that a controller that hangs does not hold up the jobs of other clusters; the accounts are asked apart.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from paddlecloud.backends.slurmstate import Seen, by_id, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
 
 _SECONDS = 30.0
+_CONTROLLER, _ACCOUNTS = "slurmctld", "slurmdbd"
 _SHORTEST_PAUSE_SECONDS = 2.0
 _FIELDS = "%i|%T|%r|%S|%e|%j"
 _NO_ANSWER = re.compile(
@@ -74,7 +75,9 @@ class Commands:
     def __init__(self, *, env: Mapping[str, str], seconds: float = _SECONDS, accounts: Collection[str] = ()) -> None:
         self._env = {**env, "TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
         self._seconds = seconds
-        self._silent_until = 0.0
+        self._silent_until = {_CONTROLLER: 0.0, _ACCOUNTS: 0.0}
+        # Who may run a few commands alone may not keep a variable either, so it is asked for only where there is one.
+        self._sudo = ["sudo", "-n", *(["--preserve-env=SLURM_CONF"] if env.get("SLURM_CONF") else [])]
         self._users = ",".join(str(user) for user in sorted({os.geteuid(), *_numbers(accounts)}))
         if shutil.which("sbatch", path=env.get("PATH")) is None:
             raise ConfigError(
@@ -122,9 +125,10 @@ class Commands:
         self, command: Sequence[str], account: str | None = None, script: str = ""
     ) -> subprocess.CompletedProcess[str]:
         began = time.monotonic()
-        if began < self._silent_until:
+        asked = _ACCOUNTS if command[0] == "sacct" else _CONTROLLER
+        if began < self._silent_until[asked]:
             raise UnreachableError("Slurm did not answer a moment ago; it is asked again soon")
-        as_account = [] if account is None else ["sudo", "-n", "-u", account, "--"]
+        as_account = [] if account is None else [*self._sudo, "-u", account, "--"]
         try:
             done = subprocess.run(
                 [*as_account, *command],
@@ -138,18 +142,18 @@ class Commands:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            self._be_silent(began)
+            self._be_silent(asked, began)
             raise UnreachableError(f"Slurm did not answer {command[0]} within {self._seconds:g} s") from None
         except OSError as error:
             raise UnreachableError(f"cannot run {command[0]}: {error.strerror}") from None
         if done.returncode != 0 and did_not_answer(done.stderr):
-            self._be_silent(began)
+            self._be_silent(asked, began)
             raise _unreachable(done.stderr)
         return done
 
-    def _be_silent(self, began: float) -> None:
+    def _be_silent(self, asked: str, began: float) -> None:
         now = time.monotonic()
-        self._silent_until = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
+        self._silent_until[asked] = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
 
 
 def read_line(line: str) -> Seen | None:
