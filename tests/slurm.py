@@ -100,6 +100,14 @@ class Slurm:
         self._start("slurmctld", ["slurmctld", "-D"])
         wait_until(lambda: " UP" in self.attempt("scontrol", "ping").stdout, "slurmctld answers")
 
+    def hang_controller(self) -> None:
+        """It takes connections, and answers none of them, until it is waked."""
+        self._daemons["slurmctld"].send_signal(signal.SIGSTOP)
+
+    def wake_controller(self) -> None:
+        self._daemons["slurmctld"].send_signal(signal.SIGCONT)
+        wait_until(lambda: " UP" in self.attempt("scontrol", "ping").stdout, "slurmctld answers")
+
     def stop_accounting(self) -> None:
         self._stop("slurmdbd")
 

@@ -89,7 +89,9 @@ def _slurm(setup: Setup) -> Backend:
             environments=setup.environments,
             hidden=setup.hidden,
         ),
-        Rest(setup.slurmrestd, setup.token_file, own_account()) if setup.slurmrestd else Commands(env=setup.env),
+        Rest(setup.slurmrestd, setup.token_file, own_account())
+        if setup.slurmrestd
+        else Commands(env=setup.env, accounts=setup.accounts.values()),
         clock=setup.clock,
         allow_unisolated=setup.allow_unisolated,
     )

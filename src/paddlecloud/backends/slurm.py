@@ -10,7 +10,6 @@ clean   <root>/<handle>/ is removed
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import shlex
@@ -19,14 +18,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
-from paddlecloud.backends import shipped, slurmscript, slurmstate, taskreports
+from paddlecloud.backends import shipped, slurmscript, slurmstate
 from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
+from paddlecloud.backends.slurmheld import OUTPUT, Held
 from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Resources, TaskPlacement
@@ -41,8 +40,6 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 _LOOKS_SHARE = 10  # of the time, one part in so many goes into asking Slurm at most
 _WORD_SECONDS = 10.0  # how long the end of a task may be on its way after Slurm has told the end of the job
-_OUTPUT = "slurm.out"
-_ID = "slurm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +79,9 @@ class SlurmBackend:
         self._clock = clock
         self._allow_unisolated = allow_unisolated
         self._runtime = shipped.put(self._root)
-        self._held: dict[str, _Held] = {}
-        self._seen: Mapping[str, Seen] = {}
+        self._held: dict[str, Held] = {}
+        self._seen: Mapping[int, Seen] = {}
+        self._named: Mapping[str, Sequence[Seen]] = {}  # one, or two where the answer to a submission was lost
         self._looked_at = 0.0
         self._look_again_at = 0.0
 
@@ -98,12 +96,13 @@ class SlurmBackend:
         held = self._hold(launch.handle)
         if held.id is not None or held.stopped:
             return
-        found = self._look(fresh=True).get(launch.handle) if before else None
-        if found is None:
-            account = self._cluster.accounts.get(launch.user)
-            held.submitted(self._calls.submit(self._script(launch, folder), account), account)
-        else:
-            held.submitted(found.id, self._cluster.accounts.get(launch.user))
+        account = self._cluster.accounts.get(launch.user)
+        if before:
+            self._look(fresh=True)
+            if found := self._named.get(launch.handle):
+                held.submitted(found[0].id, account)
+                return
+        held.submitted(self._calls.submit(self._script(launch, folder), account), account)
 
     def report(self, handles: Collection[str]) -> Mapping[str, Report]:
         held = {}
@@ -114,10 +113,16 @@ class SlurmBackend:
                 continue
         if not held:
             return {}
-        seen = self._look()
-        forgotten = [one.id for handle, one in held.items() if one.id and handle not in seen and not self._is_new(one)]
-        past = self._calls.past(forgotten)
-        return {handle: self._judge(one, seen.get(handle) or past.get(one.id or 0)) for handle, one in held.items()}
+        self._look()
+        seen = {handle: self._find(one) for handle, one in held.items()}
+        silent = [one for handle, one in held.items() if one.id and seen[handle] is None and not self._is_new(one)]
+        past = self._past([one.id for one in silent if one.id and not one.all_ended])
+        return {
+            handle: Report(tasks=tuple(one.look()))
+            if past is None and one in silent and not one.all_ended
+            else self._judge(one, seen[handle] or (past or {}).get(one.id or 0))
+            for handle, one in held.items()
+        }
 
     def stop(self, handle: str) -> None:
         try:
@@ -126,19 +131,17 @@ class SlurmBackend:
             return
         if not held.stopped:
             write_durably(stop_file(held.folder), b"")
-        seen = self._look(fresh=not held.told).get(handle)
-        job = held.id or (seen.id if seen else None)
-        if job is None or (seen is not None and seen.ended):
-            return
-        if (
-            seen is None
-            or seen.state in WAITING
-            or held.stopped_for(self._clock()) > self._cluster.grace_seconds + _WORD_SECONDS
-        ):
-            self._calls.cancel(job, held.account)
-        elif not held.told:
-            self._calls.terminate(job, held.account, batch=len(held.names) == 1)
-            held.told = True
+        self._look(fresh=not held.told)
+        found = self._named.get(handle, ())
+        late = held.stopped_for(self._clock()) > self._cluster.grace_seconds + _WORD_SECONDS
+        for seen in found:
+            if not seen.ended and (seen.state in WAITING or late):
+                self._calls.cancel(seen.id, held.account)
+            elif not seen.ended and not held.told:
+                self._calls.terminate(seen.id, held.account, batch=len(held.names) == 1)
+        if not found and held.id is not None:
+            self._calls.cancel(held.id, held.account)
+        held.told = held.told or bool(found)
 
     def clean(self, handles: Collection[str]) -> None:
         ended = self.report(handles)
@@ -146,6 +149,7 @@ class SlurmBackend:
             if not report.ended:
                 raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
         for handle in ended:
+            self._cancel_waiting(handle)
             os.rename(self._folder(handle), f"{self._root}/.trash-{handle}")
             self._held.pop(handle, None)
         if ended:
@@ -161,43 +165,84 @@ class SlurmBackend:
             raise RefusedError(f"{handle!r} cannot be the name of a handle", field="handle")
         return f"{self._root}/{handle}"
 
-    def _hold(self, handle: str) -> _Held:
+    def _hold(self, handle: str) -> Held:
         if handle not in self._held:
-            self._held[handle] = _Held(self._folder(handle))
+            self._held[handle] = Held(self._folder(handle))
         return self._held[handle]
 
-    def _look(self, *, fresh: bool = False) -> Mapping[str, Seen]:
-        """What Slurm said last, which is asked again the less often the longer it takes to say it."""
+    def _look(self, *, fresh: bool = False) -> None:
+        """Ask Slurm for all jobs, the less often the longer it takes to say it."""
         began = time.monotonic()
-        if fresh or began >= self._look_again_at:
-            self._seen = self._calls.jobs()
-            self._looked_at = began
-            took = time.monotonic() - began
-            self._look_again_at = time.monotonic() + max(_LOOK_SECONDS, took * _LOOKS_SHARE)
-        return self._seen
+        if not fresh and began < self._look_again_at:
+            return
+        self._seen = self._calls.jobs()
+        self._looked_at = began
+        named: dict[str, list[Seen]] = {}
+        for seen in self._seen.values():
+            named.setdefault(seen.name, []).append(seen)
+        self._named = named
+        took = time.monotonic() - began
+        self._look_again_at = time.monotonic() + max(_LOOK_SECONDS, took * _LOOKS_SHARE)
 
-    def _is_new(self, held: _Held) -> bool:
+    def _find(self, held: Held) -> Seen | None:
+        """What Slurm says of a handle; of two jobs, one that was accepted without a word to us, the one that runs it
+        counts, and the other is ended."""
+        found = self._named.get(held.handle, ())
+        if not found or (len(found) == 1 and held.id in (None, found[0].id)):
+            return found[0] if found else None
+        runs = held.claimed
+        if runs is None:
+            own = [seen for seen in found if held.id in (None, seen.id)]
+            return own[0] if own else None
+        for seen in found:
+            if seen.id != runs and not seen.ended:
+                log.warning("Slurm has two jobs of %s: %d is cancelled, %d runs it", held.handle, seen.id, runs)
+                self._calls.cancel(seen.id, held.account)
+        if held.id != runs:
+            held.submitted(runs, held.account)
+        return self._seen.get(runs)
+
+    def _cancel_waiting(self, handle: str) -> None:
+        """What would begin after its folder is gone."""
+        for seen in self._named.get(handle, ()):
+            if seen.state in WAITING:
+                self._calls.cancel(seen.id, self._hold(handle).account)
+
+    def _past(self, ids: Sequence[int]) -> Mapping[int, Seen] | None:
+        """What the accounts say; None: they do not answer, which keeps nobody from telling of the others."""
+        try:
+            return self._calls.past(ids)
+        except UnreachableError as error:
+            log.warning("the accounts of Slurm on %s: %s", self._cluster.name, error)
+            return None
+
+    def _is_new(self, held: Held) -> bool:
         """Whether it was handed over after Slurm was asked the last time."""
         return held.submitted_at > self._looked_at
 
-    def _judge(self, held: _Held, seen: Seen | None) -> Report:
+    def _judge(self, held: Held, seen: Seen | None) -> Report:
         now = self._clock()
         if seen is None and (held.id is None or self._is_new(held)):
             return self._not_seen_yet(held)
         if seen is None:
             seen = Seen(id=held.id or 0, state=FORGOTTEN)
         tasks = held.look()
-        if seen.state in WAITING and all(task.state is TaskState.STARTING for task in tasks):
+        told = () if held.stopped else held.told_tasks
+        if seen.state in WAITING and held.begun_at is None:
             return slurmstate.waiting(seen, tasks, self._cluster.name)
+        if seen.state in WAITING and not held.stopped and self._looked_at > (held.begun_at or 0.0):
+            return slurmstate.put_back(seen, tasks, now)
+        if held.stopped and all(task.state.ended for task in tasks):
+            return Report(tasks=tuple(tasks))
         if not seen.ended and seen.state != FORGOTTEN:
-            return slurmstate.running(seen, tasks, now)
+            return slurmstate.running(seen, tasks, now, told=told)
         never_began = seen.state == CANCELLED and all(task.state is TaskState.STARTING for task in tasks)
         all_ended = all(task.state.ended for task in tasks)
         if not all_ended and not never_began and held.ended_for() < _WORD_SECONDS:
             return Report(tasks=tuple(tasks))
-        return slurmstate.ended(seen, tasks, now, stopped=held.stopped, said=held.said())
+        return slurmstate.ended(seen, tasks, now, stopped=held.stopped, said=held.said(), told=told)
 
-    def _not_seen_yet(self, held: _Held) -> Report:
+    def _not_seen_yet(self, held: Held) -> Report:
         tasks = held.look()
         if held.stopped and held.id is None:
             return Report(tasks=tuple(_stopped_before(task, self._clock()) for task in tasks))
@@ -262,7 +307,7 @@ class SlurmBackend:
             options={**self._cluster.options, **launch.options},
             prelude=self._fetching(launch) if self._cluster.url else [],
             command=_fetch(python) if self._cluster.url else [*python, str(self._runtime), folder],
-            output=os.devnull if self._cluster.url else f"{folder}/{_OUTPUT}",
+            output=os.devnull if self._cluster.url else f"{folder}/{OUTPUT}",
             wall_time_seconds=launch.wall_time_seconds,
         )
 
@@ -283,79 +328,5 @@ def _fetch(python: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", f'exec {shlex.join(python)} -c "$PADDLECLOUD_START"']
 
 
-class _Held:
-    """What a handle's folder says, read once where it does not change."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        try:
-            with open(f"{folder}/{TASKS}", encoding="utf-8") as file:
-                self.names = file.read().split("\n")
-        except FileNotFoundError:
-            raise NotFoundError(f"{os.path.basename(folder)} is not here") from None
-        except OSError as error:
-            raise UnreachableError(f"cannot read {folder}: {error.strerror}") from None
-        known = _read(f"{folder}/{_ID}")
-        self.id: int | None = known.get("id")
-        self.account: str | None = known.get("account")
-        self.submitted_at = 0.0
-        self.told = False  # to stop, by this process
-        self._tasks = {
-            name: TaskReport(name=name, state=TaskState.STARTING)
-            for name in sorted(self.names, key=taskreports.by_role_and_number)
-        }
-        self._ended_at: float | None = None
-
-    @property
-    def stopped(self) -> bool:
-        return os.path.exists(stop_file(self.folder))
-
-    def stopped_for(self, now: datetime) -> float:
-        """How many seconds ago it was told to stop."""
-        return now.timestamp() - os.stat(stop_file(self.folder)).st_mtime
-
-    def ended_for(self) -> float:
-        """How many seconds ago Slurm was first heard to say that it has ended."""
-        if self._ended_at is None:
-            self._ended_at = time.monotonic()
-        return time.monotonic() - self._ended_at
-
-    def submitted(self, job: int, account: str | None) -> None:
-        write_durably(f"{self.folder}/{_ID}", json.dumps({"id": job, "account": account}).encode())
-        self.id, self.account, self.submitted_at = job, account, time.monotonic()
-
-    def look(self) -> Sequence[TaskReport]:
-        for name, known in self._tasks.items():
-            if not known.state.ended:
-                self._tasks[name] = _look_at(TaskFolder(f"{self.folder}/{name}"), known)
-        return list(self._tasks.values())
-
-    def said(self) -> str:
-        """The last line of what the batch script has said."""
-        try:
-            with open(f"{self.folder}/{_OUTPUT}", "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 1000))
-                lines = file.read().decode("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return ""
-        return lines[-1][:300] if lines else ""
-
-
-def _look_at(folder: TaskFolder, known: TaskReport) -> TaskReport:
-    if (ended := folder.ended) is not None:
-        return taskreports.ended(folder.task, ended)
-    begun = folder.begun
-    return known if begun is None else taskreports.running(folder.task, begun, folder.so_far)
-
-
 def _stopped_before(task: TaskReport, now: datetime) -> TaskReport:
     return TaskReport(name=task.name, state=TaskState.FAILED, reason="stopped before it started", ended_at=now)
-
-
-def _read(path: str) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            found: dict[str, Any] = json.load(file)
-            return found
-    except FileNotFoundError:
-        return {}

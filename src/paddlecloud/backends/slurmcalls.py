@@ -1,32 +1,44 @@
 """Every call to Slurm's commands, each with a deadline, and its words read: nothing here decides anything.
 
 A call that Slurm does not answer is an UnreachableError, which changes nothing; after one, no other is tried for a
-while, so that a controller that hangs does not hold up the jobs of other clusters.
+while, so that a controller that hangs does not hold up the jobs of other clusters; the accounts are asked apart.
 """
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
 from paddlecloud.backends.base import BusyError, RefusedError
-from paddlecloud.backends.slurmstate import Seen, combine, word
+from paddlecloud.backends.slurmstate import Seen, by_id, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
 
 _SECONDS = 30.0
+_CONTROLLER, _ACCOUNTS = "slurmctld", "slurmdbd"
 _SHORTEST_PAUSE_SECONDS = 2.0
 _FIELDS = "%i|%T|%r|%S|%e|%j"
 _NO_ANSWER = re.compile(
-    r"contact slurm|Unable to (?:contact|connect)|Socket timed out|Connection (?:refused|reset|timed)|Zero Bytes|"
-    r"Transport|communication|not responding|temporarily unable|Munge|munged|authentication|slurmctld|No route",
+    r"Unable to (?:contact|connect)|Socket timed out|Connection (?:refused|reset|timed)|Zero Bytes|Transport endpoint|"
+    r"ommunication connection|ommunication shutdown|Message (?:send|receive) fail|Unexpected message|not responding|"
+    r"standby mode|temporarily (?:unable|unavailable)|Munge|authentication|slurmctld|slurmdbd|No route to host|"
+    r"configuration (?:file|source)|fatal: |Problem talking to the database",
     re.IGNORECASE,
 )
-_LATER = re.compile(r"submit limit|MaxSubmitJobs|job count|too many jobs|MaxJobCount", re.IGNORECASE)
+# Lines in which sbatch repeats what it was given: whatever that is, it says nothing of Slurm itself.
+_REPEATS = re.compile(r"invalid|unrecognized|ambiguous|requires an argument", re.IGNORECASE)
+_VERDICT = re.compile(r"submission failed: *(.*)")
+_LATER = re.compile(
+    r"MaxSubmit|job count|too many jobs|MaxJobCount|queue (?:is )?full|temporarily unavail|inactive or drain",
+    re.IGNORECASE,
+)
 _GONE = re.compile(
     r"Invalid job id|already (?:completed|finished)|not pending or running|Job/step already", re.IGNORECASE
 )
@@ -34,14 +46,14 @@ _NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 
 
 class Calls(Protocol):
-    """What the backend asks of Slurm. Jobs are found by their names, which are our handles."""
+    """What the backend asks of Slurm. The names of jobs are our handles."""
 
     def submit(self, script: str, account: str | None) -> int:
         """The id of the new job; RefusedError: it can never run; BusyError: not now."""
         ...
 
-    def jobs(self) -> Mapping[str, Seen]:
-        """All jobs that Slurm still has in mind, by name."""
+    def jobs(self) -> Mapping[int, Seen]:
+        """All jobs of ours that Slurm still has in mind, by id."""
         ...
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
@@ -60,10 +72,13 @@ class Calls(Protocol):
 class Commands:
     """sbatch, squeue, sacct and scancel, as the service's account or, by sudo, as its users'."""
 
-    def __init__(self, *, env: Mapping[str, str], seconds: float = _SECONDS) -> None:
+    def __init__(self, *, env: Mapping[str, str], seconds: float = _SECONDS, accounts: Collection[str] = ()) -> None:
         self._env = {**env, "TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
         self._seconds = seconds
-        self._silent_until = 0.0
+        self._silent_until = {_CONTROLLER: 0.0, _ACCOUNTS: 0.0}
+        # Who may run a few commands alone may not keep a variable either, so it is asked for only where there is one.
+        self._sudo = ["sudo", "-n", *(["--preserve-env=SLURM_CONF"] if env.get("SLURM_CONF") else [])]
+        self._users = ",".join(str(user) for user in sorted({os.geteuid(), *_numbers(accounts)}))
         if shutil.which("sbatch", path=env.get("PATH")) is None:
             raise ConfigError(
                 "sbatch is not on this machine: install Slurm's client (Debian: slurm-client), or set PATH"
@@ -78,16 +93,11 @@ class Commands:
             raise UnreachableError(f"sbatch said {done.stdout[:100]!r}, and no number of a job")
         return int(found.group(1))
 
-    def jobs(self) -> Mapping[str, Seen]:
-        done = self._call(["squeue", "--noheader", "--states=all", f"--format={_FIELDS}"])
+    def jobs(self) -> Mapping[int, Seen]:
+        done = self._call(["squeue", "--noheader", "--states=all", f"--user={self._users}", f"--format={_FIELDS}"])
         if done.returncode != 0:
             raise _unreachable(done.stderr)
-        found: dict[str, list[Seen]] = {}
-        for line in done.stdout.splitlines():
-            name, seen = read_line(line)
-            if seen is not None:
-                found.setdefault(name, []).append(seen)
-        return {name: combine(parts) for name, parts in found.items()}
+        return by_id(read_line(line) for line in done.stdout.splitlines())
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         if not ids:
@@ -98,13 +108,7 @@ class Commands:
             return {}
         if done.returncode != 0:
             raise _unreachable(done.stderr)
-        found: dict[int, list[Seen]] = {}
-        for line in done.stdout.splitlines():
-            named, state, start, end = line.split("|")[:4]
-            number = int(re.match(r"\d+", named).group())  # type: ignore[union-attr]
-            seen = Seen(id=number, state=word(state), start_at=_time(start), end_at=_time(end))
-            found.setdefault(number, []).append(seen)
-        return {job: combine(parts) for job, parts in found.items()}
+        return by_id(read_past(line) for line in done.stdout.splitlines())
 
     def cancel(self, job: int, account: str | None) -> None:
         self._signal(["scancel", str(job)], account)
@@ -121,9 +125,10 @@ class Commands:
         self, command: Sequence[str], account: str | None = None, script: str = ""
     ) -> subprocess.CompletedProcess[str]:
         began = time.monotonic()
-        if began < self._silent_until:
+        asked = _ACCOUNTS if command[0] == "sacct" else _CONTROLLER
+        if began < self._silent_until[asked]:
             raise UnreachableError("Slurm did not answer a moment ago; it is asked again soon")
-        as_account = [] if account is None else ["sudo", "-n", "-u", account, "--"]
+        as_account = [] if account is None else [*self._sudo, "-u", account, "--"]
         try:
             done = subprocess.run(
                 [*as_account, *command],
@@ -137,29 +142,51 @@ class Commands:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            self._be_silent(began)
+            self._be_silent(asked, began)
             raise UnreachableError(f"Slurm did not answer {command[0]} within {self._seconds:g} s") from None
         except OSError as error:
             raise UnreachableError(f"cannot run {command[0]}: {error.strerror}") from None
-        if done.returncode != 0 and _NO_ANSWER.search(done.stderr):
-            self._be_silent(began)
+        if done.returncode != 0 and did_not_answer(done.stderr):
+            self._be_silent(asked, began)
             raise _unreachable(done.stderr)
         return done
 
-    def _be_silent(self, began: float) -> None:
+    def _be_silent(self, asked: str, began: float) -> None:
         now = time.monotonic()
-        self._silent_until = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
+        self._silent_until[asked] = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
 
 
-def read_line(line: str) -> tuple[str, Seen | None]:
-    """One line of squeue: the job's name, and what is said of it."""
-    parts = line.split("|", 5)
-    number = re.match(r"\d+", line)
-    if len(parts) < 6 or number is None:
-        return "", None
+def read_line(line: str) -> Seen | None:
+    """A line of squeue."""
+    found, parts = re.match(r"\d+", line), line.split("|", 5)
+    if found is None or len(parts) < 6:
+        return None
     _, state, reason, start, end, name = parts
-    seen = Seen(id=int(number.group()), state=word(state), reason=reason, start_at=_time(start), end_at=_time(end))
-    return name, seen
+    return Seen(
+        id=int(found.group()), name=name, state=word(state), reason=reason, start_at=_time(start), end_at=_time(end)
+    )
+
+
+def read_past(line: str) -> Seen | None:
+    """A line of sacct."""
+    found, parts = re.match(r"\d+", line), line.split("|")
+    if found is None or len(parts) < 4:
+        return None
+    return Seen(id=int(found.group()), state=word(parts[1]), start_at=_time(parts[2]), end_at=_time(parts[3]))
+
+
+def did_not_answer(stderr: str) -> bool:
+    """Whether a command failed because it did not reach Slurm, whatever it was asked for."""
+    if verdict := _VERDICT.search(stderr):
+        return bool(_NO_ANSWER.search(verdict.group(1)))
+    return any(_NO_ANSWER.search(line) and not _REPEATS.search(line) for line in stderr.splitlines())
+
+
+def _numbers(accounts: Collection[str]) -> Iterator[int]:
+    """Of those that there are: squeue would refuse to tell anything of the others."""
+    for name in accounts:
+        with suppress(KeyError):
+            yield pwd.getpwnam(name).pw_uid
 
 
 def _time(text: str) -> datetime | None:
@@ -180,6 +207,7 @@ def _unreachable(stderr: str) -> UnreachableError:
 
 def _refusal(stderr: str) -> RefusedError | BusyError:
     words = _words(stderr).replace("Batch job submission failed: ", "")
-    if _LATER.search(stderr):
+    verdict = _VERDICT.search(stderr)
+    if verdict and any(_LATER.search(line) and not _REPEATS.search(line) for line in stderr.splitlines()):
         return BusyError(f"Slurm takes no more jobs now: {words}")
     return RefusedError(f"Slurm refuses it: {words}")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from paddlecloud.backends.base import BusyError, RefusedError
-from paddlecloud.backends.slurmstate import Seen, combine, word
+from paddlecloud.backends.slurmstate import Seen, by_id, combine, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
 
 _SECONDS = 20.0
@@ -72,12 +72,9 @@ class Rest:
         said = self._ask("POST", f"{self._url}/job/submit", account, request(script))
         return int(said["job_id"])
 
-    def jobs(self) -> Mapping[str, Seen]:
+    def jobs(self) -> Mapping[int, Seen]:
         said = self._ask("GET", f"{self._url}/jobs", None)
-        found: dict[str, list[Seen]] = {}
-        for job in said.get("jobs", ()):
-            found.setdefault(str(job.get("name")), []).append(_seen(job))
-        return {name: combine(parts) for name, parts in found.items()}
+        return by_id(_seen(job) for job in said.get("jobs", ()))
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         found = {}
@@ -162,6 +159,7 @@ def _seen(job: Mapping[str, Any]) -> Seen:
     state = job.get("job_state")
     return Seen(
         id=int(_number(job.get("het_job_id")) or _number(job.get("job_id"))),
+        name=str(job.get("name")),
         state=word(str(state[0] if isinstance(state, list) else state)),
         reason=str(job.get("state_reason") or ""),
         start_at=_time(job.get("start_time")),

@@ -25,11 +25,12 @@ from paddlecloud.runtime.allocation import ADDRESSES
 OURS = frozenset(
     "job-name comment output error input open-mode export export-file get-user-env chdir ntasks nodes array wrap "
     "requeue no-requeue wait test-only parsable cpus-per-task mem mem-per-cpu gpus-per-task time uid gid batch "
-    "dependency begin deadline kill-on-invalid-dep signal".split()
+    "dependency begin deadline kill-on-invalid-dep signal clusters cluster-constraint jobid workdir quiet verbose "
+    "version help usage".split()
 )
 _NAME = re.compile(r"[a-z][a-z-]{0,39}")
 _VALUE = re.compile(r"[ -~]{0,200}")
-_FLAGS = frozenset({"", "true", "yes", "1"})
+_SET, _LEFT_OUT = ("", "true"), "false"
 _MEGABYTE = 1 << 20
 
 
@@ -64,6 +65,8 @@ def check_option(name: str, value: str) -> str:
         return f"{name!r} is no long option of sbatch, such as partition"
     if name in OURS:
         return f"{name!r} is set by the server itself"
+    if short := [one for one in sorted(OURS) if one.startswith(name)]:
+        return f"{name!r} may be short for {short[0]!r}, which is set by the server itself"
     if not _VALUE.fullmatch(value) or '"' in value or "\\" in value:
         return f"{name} = {value!r} must be one line of plain letters"
     return ""
@@ -98,13 +101,13 @@ def render(
     common = [
         f"--job-name={launch.handle}",
         f"--comment={_plain(f'{launch.user} {launch.name}')}",
-        f"--output={output}",
+        f"--output={_literal(output)}",
         "--no-requeue",
         "--export=NIL",
         "--chdir=/",
         *([] if wall_time_seconds is None else [f"--time={math.ceil(wall_time_seconds / 60)}"]),
     ]
-    asked = [_option(name, value) for name, value in sorted(options.items())]
+    asked = [_option(name, value) for name, value in sorted(options.items()) if value.lower() != _LEFT_OUT]
     blocks = [[*common, *part.options(), *asked] for part in parts]
     lines = ["#!/bin/sh", *_directives(blocks[0])]
     for block in blocks[1:]:
@@ -115,8 +118,9 @@ def render(
 def _body(parts: Sequence[Group], command: str) -> list[str]:
     if len(parts) == 1 and parts[0].count == 1:
         return [f"exec {command}"]
+    # What stands before the first of several parts is said of it alone.
     steps = " : ".join(
-        " ".join([*([f"--het-group={number}"] if len(parts) > 1 else []), *part.step_options(), command])
+        " ".join([_STEP, *([f"--het-group={number}"] if len(parts) > 1 else []), *part.step_options(), command])
         for number, part in enumerate(parts)
     )
     of_parts = [f"$SLURM_JOB_NODELIST_HET_GROUP_{number}" for number in range(len(parts))]
@@ -124,11 +128,12 @@ def _body(parts: Sequence[Group], command: str) -> list[str]:
     return [
         f'export PATH="$PATH:{_PATH}"',
         f"export {ADDRESSES}=\"$(scontrol -o show node \"{nodes}\" | sed -n '{_NODE_ADDRESS}' | tr '\\n' ' ')\"",
-        f"exec srun --export=ALL --distribution=block --kill-on-bad-exit=0 --wait=0 --mpi=none {steps}",
+        f"exec srun {steps}",
     ]
 
 
 _PATH = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin"
+_STEP = "--export=ALL --distribution=block --kill-on-bad-exit=0 --wait=0 --mpi=none"
 _NODE_ADDRESS = r"s/^NodeName=\([^ ]*\) .*NodeAddr=\([^ ]*\) .*/\1=\2/p"
 
 
@@ -138,13 +143,23 @@ def _directives(options: Sequence[str]) -> list[str]:
 
 def _quoted(option: str) -> str:
     name, equals, value = option.partition("=")
-    return f'{name}="{value}"' if equals and re.search(r"[^\w.,:=+/@%-]", value) else option
+    if not equals or not re.search(r"[^\w.,:=+/@%-]", value):
+        return option
+    escaped = re.sub(r'(["\\])', r"\\\1", value)
+    return f'{name}="{escaped}"'
 
 
 def _option(name: str, value: str) -> str:
     if why := check_option(name, value):
         raise RefusedError(f"Slurm option: {why}", field=f"slurm.{name}")
-    return f"--{name}" if value.lower() in _FLAGS else f"--{name}={value}"
+    return f"--{name}" if value.lower() in _SET else f"--{name}={value}"
+
+
+def _literal(path: str) -> str:
+    """A path as sbatch is told it, in whose words %j is a number, and a backslash changes what % means."""
+    if "\n" in path or "\\" in path:
+        raise RefusedError(f"Slurm cannot write to {path!r}: give the server a data folder without backslashes")
+    return path.replace("%", "%%")
 
 
 def _plain(text: str) -> str:

@@ -1,17 +1,22 @@
 """What Slurm's words for a job mean to us: pure.
 
 PENDING, CONFIGURING, REQUEUED, …    its tasks are starting, and wait for what Slurm says
+the same, of one that had begun      it was put back into the queue: another attempt follows
 RUNNING, COMPLETING, SUSPENDED, …    what the tasks' own folders say
 COMPLETED, FAILED                    the same; a task that has left no word has failed
 TIMEOUT, DEADLINE                    ended for its time
 PREEMPTED, NODE_FAIL, BOOT_FAIL      ended for something that is not its fault: another attempt follows
-OUT_OF_MEMORY, CANCELLED, …          tasks that have left no word have failed of it
+CANCELLED                            killed, by who has cancelled it there
+OUT_OF_MEMORY, …                     tasks that have left no word have failed of it
+
+A task that was told to stop by Slurm has not ended by itself, whatever its exit code is: trainers save their model and
+exit with 0.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -59,6 +64,7 @@ class Seen:
     """A job as Slurm sees it; of one that waits, `start_at` is what Slurm expects."""
 
     id: int
+    name: str = ""  # where Slurm was asked for it
     state: str
     reason: str = ""
     start_at: datetime | None = None
@@ -84,23 +90,50 @@ def combine(parts: Sequence[Seen]) -> Seen:
     return worse[0] if worse else first
 
 
+def by_id(parts: Iterable[Seen | None]) -> dict[int, Seen]:
+    """Jobs by their numbers: all parts of a heterogeneous one have the first one's."""
+    found: dict[int, list[Seen]] = {}
+    for part in parts:
+        if part is not None:
+            found.setdefault(part.id, []).append(part)
+    return {job: combine(parts) for job, parts in found.items()}
+
+
 def waiting(seen: Seen, tasks: Sequence[TaskReport], cluster: str) -> Report:
-    known = _REASONS.get(seen.reason, seen.reason)
+    first = seen.reason.partition(",")[0]
+    known = _REASONS.get(first, seen.reason)
     said = f"{known} ({seen.reason})" if known and known != seen.reason else known
     why = f"in the queue of Slurm on {cluster}, job {seen.id}" + (f": {said}" if said else "")
     return Report(tasks=tuple(tasks), waits=why, about_at=seen.start_at)
 
 
-def running(seen: Seen, tasks: Sequence[TaskReport], now: datetime) -> Report:
-    """A task that was killed while Slurm has not told what it did is not yet known to have failed."""
+def put_back(seen: Seen, tasks: Sequence[TaskReport], now: datetime) -> Report:
+    """It waits again, though it had begun."""
+    why = f"Slurm has put it back into its queue (job {seen.id}: {seen.state})"
+    final = tuple(
+        task if task.state.ended else replace(task, state=TaskState.LOST, reason=why, ended_at=now) for task in tasks
+    )
+    return Report(tasks=final, stop=StopReason.PREEMPTED, why=why)
+
+
+def running(seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, told: Collection[str] = ()) -> Report:
+    """A task that was killed, or told to stop, while Slurm has not said what it did is not yet known to have ended.
+    `told` are the names of those that were, and not at our own wish."""
     out_of_time = seen.end_at is not None and now >= seen.end_at
-    return Report(tasks=tuple(_in_doubt(task, now) if _doubtful(task, now, out_of_time) else task for task in tasks))
+    return Report(
+        tasks=tuple(
+            _in_doubt(task, now) if _doubtful(task, now, told=task.name in told, out_of_time=out_of_time) else task
+            for task in tasks
+        )
+    )
 
 
-def ended(seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, stopped: bool, said: str) -> Report:
+def ended(
+    seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, stopped: bool, said: str, told: Collection[str] = ()
+) -> Report:
     """`stopped`: at our own wish; `said`: the last words of the batch script."""
     stop, why = (None, "") if stopped else _stop(seen)
-    final = tuple(_final(task, seen, now, said) for task in tasks)
+    final = tuple(_final(task, seen, now, said, told=stop is not None and task.name in told) for task in tasks)
     if all(task.state is TaskState.SUCCEEDED for task in final):
         return Report(tasks=final)
     return Report(tasks=final, stop=stop, why=why)
@@ -113,11 +146,15 @@ def _stop(seen: Seen) -> tuple[StopReason | None, str]:
         return StopReason.PREEMPTED, f"Slurm has taken its room for another job (job {seen.id}: PREEMPTED)"
     if seen.state in _NODE_LOST:
         return StopReason.NODE_LOST, f"a node of it has failed (job {seen.id}: {seen.state})"
+    if seen.state == CANCELLED:
+        return StopReason.ASKED, f"cancelled in Slurm (job {seen.id})"
     return None, ""
 
 
-def _final(task: TaskReport, seen: Seen, now: datetime, said: str) -> TaskReport:
+def _final(task: TaskReport, seen: Seen, now: datetime, said: str, *, told: bool) -> TaskReport:
     memory = seen.state == "OUT_OF_MEMORY"
+    if told and task.state is TaskState.SUCCEEDED:
+        return replace(task, state=TaskState.FAILED, reason=f"told to stop by Slurm ({seen.state}), exit code 0")
     if task.state.ended:
         killed = task.signal == signal.SIGKILL or task.exit_code == 128 + signal.SIGKILL
         return replace(task, reason=_out_of_memory(seen)) if memory and killed else task
@@ -140,10 +177,15 @@ def _without_word(seen: Seen, said: str) -> str:
     return f"{words}: {said}" if said and not what else words
 
 
-def _doubtful(task: TaskReport, now: datetime, out_of_time: bool) -> bool:
-    if task.state is not TaskState.FAILED or task.signal not in _BY_CLUSTER:
+def _doubtful(task: TaskReport, now: datetime, *, told: bool, out_of_time: bool) -> bool:
+    if not told and not _killed(task):
         return False
-    return out_of_time or task.ended_at is None or now - task.ended_at < _DOUBT
+    return task.state.ended and (out_of_time or task.ended_at is None or now - task.ended_at < _DOUBT)
+
+
+def _killed(task: TaskReport) -> bool:
+    number = task.signal if task.exit_code is None else task.exit_code - 128  # so a shell tells it of its child
+    return task.state is TaskState.FAILED and number in _BY_CLUSTER
 
 
 def _in_doubt(task: TaskReport, now: datetime) -> TaskReport:

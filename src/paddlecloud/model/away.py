@@ -29,6 +29,7 @@ class TaskEnd(Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     tail: str = ""
     lost: bool = False
+    told: bool = False  # to stop, whatever it made of that
 
 
 class TaskNews(Struct, frozen=True, kw_only=True):

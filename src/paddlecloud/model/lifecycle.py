@@ -110,6 +110,8 @@ def first_failed(report: Report) -> TaskReport | None:
 def _started(report: Report | None, now: datetime) -> Move | None:
     if report is None or not report.started:
         return None
+    if report.stop is not None and report.started_at is None:
+        return Move(to=JobState.KILLING, at=now, why=report.why, stop=report.stop, error=report.why)
     # A task may have ended between two looks: the job still shows `running`, from when it did.
     return Move(to=JobState.RUNNING, at=report.started_at or now, why=_tasks_started(len(report.tasks)))
 
@@ -122,7 +124,8 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
     if report is None:
         why = f"{job.handle} is gone from its cluster"
         return _again_or_failed(job, StopReason.NODE_LOST, why, now, now, attempts_limit)
-    if stopped := _why_stopped(job, report):
+    stopped = None if report.stop is not None and _all_roles_succeeded(job, report) else _why_stopped(job, report)
+    if stopped is not None:
         stop, why = stopped
         if not report.ended:
             return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=why)

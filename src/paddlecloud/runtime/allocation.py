@@ -27,6 +27,11 @@ def number(environ: Mapping[str, str]) -> int:
     return int(environ.get("SLURM_PROCID", "0"))
 
 
+def job(environ: Mapping[str, str]) -> str:
+    """The cluster's own number of the job; parts of a heterogeneous one all say the first one's."""
+    return environ.get("SLURM_JOB_ID", "")
+
+
 def settle(task: TaskFile, environ: Mapping[str, str]) -> TaskFile:
     """The task file with the addresses and GPUs that the allocation has given."""
     if task.allocation == GIVEN:
@@ -65,11 +70,21 @@ def nodes_of_tasks(environ: Mapping[str, str]) -> list[str]:
     counts = list(_counts(environ.get("SLURM_STEP_TASKS_PER_NODE", "1")))
     if len(nodes) != len(counts):
         raise AllocationError(f"Slurm names {len(nodes)} nodes, and tasks on {len(counts)}")
-    found = [node for node, count in zip(nodes, counts) for _ in range(count)]
+    tasks = dict(zip(nodes, counts))
+    found = [node for node in _by_part(nodes, environ) for _ in range(tasks.get(node, 0))]
     here, own = environ.get("SLURMD_NODENAME"), number(environ)
     if own >= len(found) or (here and found[own] != here):
         raise AllocationError(f"Slurm has put task {own} on {here}, and not where it was to be")
     return found
+
+
+def _by_part(nodes: list[str], environ: Mapping[str, str]) -> list[str]:
+    """The nodes in the order of their tasks. Of a heterogeneous job Slurm names them sorted, though its tasks are
+    numbered part by part; parts share no node."""
+    found: list[str] = []
+    while (part := environ.get(f"SLURM_JOB_NODELIST_HET_GROUP_{len(found)}")) is not None:
+        found.append(part)
+    return [node for part in found for node in expand(part)] or nodes
 
 
 def expand(names: str) -> Iterator[str]:

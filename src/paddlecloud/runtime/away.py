@@ -176,7 +176,7 @@ class _Carrier:
         }
         if ended is not None:
             news["restarts"] = ended.restarts
-            kept = ("exit_code", "signal", "reason", "ended_at", "tail", "lost")
+            kept = ("exit_code", "signal", "reason", "ended_at", "tail", "lost", "told")
             news["end"] = {name: getattr(ended, name) for name in kept}
         if news != self._told:
             self._server.ask("PUT", f"tasks/{self._task.task}/news", body=json.dumps(news).encode())

@@ -40,6 +40,7 @@ class Ended(NamedTuple):
     tail: str = ""
     lost: bool = False
     restarts: int = 0
+    told: bool = False  # to stop, whatever it made of that
 
 
 class SoFar(NamedTuple):
@@ -165,6 +166,24 @@ class TaskFolder:
         back."""
         plain = _read(path)
         return plain if plain is not None and plain.pop("handle", self.handle) == self.handle else None
+
+
+def claim(handle_folder: str, by: str) -> str:
+    """Who runs the tasks of a handle: this one, if it is the first to say so. A cluster that was asked twice, since its
+    answer to the first was lost, starts all of them twice, and tasks of the one must not meet those of the other."""
+    path, own = claim_file(handle_folder), f"{handle_folder}/.claim-{os.urandom(8).hex()}"
+    smallfiles.write_new(own, by.encode(), 0o600)
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(own)
+    return smallfiles.read(path).decode()
+
+
+def claim_file(handle_folder: str) -> str:
+    return f"{handle_folder}/claimed"
 
 
 def stop_file(handle_folder: str) -> str:

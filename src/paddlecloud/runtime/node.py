@@ -17,7 +17,7 @@ from typing import Mapping
 from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, processes, smallfiles
 from paddlecloud.runtime import root as root_folder
 from paddlecloud.runtime.allocation import AllocationError
-from paddlecloud.runtime.folder import Ended, TaskFolder
+from paddlecloud.runtime.folder import Ended, TaskFolder, claim
 from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.run import Order, read_order, supervise
@@ -36,6 +36,10 @@ class PortTakenError(Exception):
 def main(handle: str, environ: Mapping[str, str]) -> int:
     """Run the task of the handle's folder that the cluster has started here; the exit code for the cluster."""
     names = smallfiles.read(f"{handle}/{TASKS}").decode().split("\n")
+    own = allocation.job(environ)
+    if (first := claim(handle, own)) != own:
+        print(f"paddlecloud: job {first} runs {os.path.basename(handle)} already", file=sys.stderr)
+        return _NOT_STARTED
     return run(TaskFolder(f"{handle}/{names[allocation.number(environ)]}"), environ)
 
 

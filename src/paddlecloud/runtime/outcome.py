@@ -12,6 +12,7 @@ class Outcome(NamedTuple):
     signal: int | None = None
     reason: str = ""
     final: bool = True  # another start would change nothing
+    told: bool = False  # to stop, before it ended
 
     @property
     def succeeded(self) -> bool:

@@ -94,6 +94,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         ended_at=clock(),
         tail=tail,
         restarts=folder.so_far.restarts,
+        told=outcome.told,
     )
     _leave(folder, ended)
     os.close(lock)
@@ -162,6 +163,9 @@ class _Supervision:
         self._gave_up = False  # it was killed because its grace time was over
 
     def run(self) -> Outcome:
+        return self._run()._replace(told=self._stopping)
+
+    def _run(self) -> Outcome:
         if self._folder.stopped:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):

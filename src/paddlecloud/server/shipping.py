@@ -19,7 +19,7 @@ from paddlecloud.model.away import Claim, OutputLength, Run, TaskEnd, TaskNews
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
 from paddlecloud.model.job import Job
 from paddlecloud.model.log import LogLength
-from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder, stop_file
+from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder, claim, stop_file
 from paddlecloud.runtime.node import TASKS
 from paddlecloud.runtime.processes import Identity
 from paddlecloud.server.jobs import task_names
@@ -91,6 +91,9 @@ class Shipping:
             raise NotFoundError(f"{job.handle} is not on a cluster whose nodes ask here") from None
         if not 0 <= number < len(names):
             raise NotFoundError(f"{job.handle} has no task number {number}", field="number")
+        run = by.partition(".")[0]
+        if claim(str(handle), run) != run:
+            raise ConflictError(f"{job.handle} runs already, and was started twice")
         folder = handle / names[number]
         if _claimant(folder / _CLAIM, by) != by:
             raise ConflictError(f"{names[number]} of {job.handle} was started before, and only once it runs")
@@ -178,6 +181,7 @@ def _ended(news: TaskNews) -> Ended:
         ended_at=end.ended_at,
         tail=end.tail,
         lost=end.lost,
+        told=end.told,
         restarts=news.restarts,
     )
 
