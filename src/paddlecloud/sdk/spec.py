@@ -42,6 +42,7 @@ class Asked(TypedDict, total=False):
     requirements: str
     python: str
     setup: Sequence[str]
+    slurm: Mapping[str, str]
     slurm_env: bool
 
 
@@ -78,6 +79,7 @@ def job_spec(asked: Asked) -> JobSpec:
         requirements=asked.get("requirements", ""),
         python=asked.get("python", ""),
         setup=tuple(asked.get("setup", ())),
+        slurm=dict(asked.get("slurm", {})),
         slurm_env=asked.get("slurm_env", False),
     )
 
@@ -135,6 +137,7 @@ def check_texts(spec: JobSpec) -> None:
     """Refuse text that is not UTF-8, such as a shell passes on as it was typed: no wire could carry it."""
     texts = {"name": spec.name, "cluster": spec.cluster, "queue": spec.queue, "bos_url": spec.bos_url}
     texts |= {"command": "".join(role.name + role.command for role in spec.roles)}
+    texts |= {f"slurm {name!r}": name + value for name, value in spec.slurm.items()}
     texts |= {f"env {name!r}": name + value for name, value in spec.env.items()}
     for field, text in texts.items():
         if not is_utf8(text):
