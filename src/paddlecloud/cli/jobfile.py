@@ -79,6 +79,7 @@ class JobFile(Struct, frozen=True, kw_only=True):
     python: str | float | None = None
     setup: str | tuple[str, ...] | None = None
     inputs: tuple[FileInput, ...] = ()
+    slurm: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     slurm_env: bool | None = None
 
 
@@ -127,6 +128,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "python": None if file.python is None else str(file.python),
         "setup": (file.setup,) if isinstance(file.setup, str) else file.setup,
         "inputs": tuple(map(_input, file.inputs)) or None,
+        "slurm": _texts(file.slurm) or None,
         "slurm_env": file.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -151,6 +153,7 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         python=wanted.get("python", ""),
         setup=tuple(wanted.get("setup", ())),
         inputs=tuple(wanted.get("inputs", ())),
+        slurm=dict(wanted.get("slurm", {})),
         slurm_env=wanted.get("slurm_env", False),
     )
 

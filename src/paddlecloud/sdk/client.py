@@ -142,6 +142,7 @@ class Client:
         python          "3.12", or a path: the Python that they are installed for
         setup           commands that each task runs first
         inputs          Inputs: files of the PFS or of HDFS that tasks find in their working directory
+        slurm           options of sbatch that its cluster lets jobs set: {"constraint": "rack1"}
         slurm_env       trainers also get the variables of a Slurm step
 
         Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the

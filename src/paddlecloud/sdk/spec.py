@@ -43,6 +43,7 @@ class Asked(TypedDict, total=False):
     python: str
     setup: Sequence[str]
     inputs: Sequence[Input]
+    slurm: Mapping[str, str]
     slurm_env: bool
 
 
@@ -80,6 +81,7 @@ def job_spec(asked: Asked) -> JobSpec:
         python=asked.get("python", ""),
         setup=tuple(asked.get("setup", ())),
         inputs=tuple(asked.get("inputs", ())),
+        slurm=dict(asked.get("slurm", {})),
         slurm_env=asked.get("slurm_env", False),
     )
 
@@ -137,6 +139,7 @@ def check_texts(spec: JobSpec) -> None:
     """Refuse text that is not UTF-8, such as a shell passes on as it was typed: no wire could carry it."""
     texts = {"name": spec.name, "cluster": spec.cluster, "queue": spec.queue, "bos_url": spec.bos_url}
     texts |= {"command": "".join(role.name + role.command for role in spec.roles)}
+    texts |= {f"slurm {name!r}": name + value for name, value in spec.slurm.items()}
     texts |= {f"env {name!r}": name + value for name, value in spec.env.items()}
     for field, text in texts.items():
         if not is_utf8(text):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
@@ -46,6 +47,7 @@ class Offer:
     name: str
     capacity: Resources | None
     standing: Standing
+    options: tuple[str, ...] = ()  # of Slurm, that a job may set itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ def _check_inputs(spec: JobSpec) -> None:
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
     """The job as it is recorded, if one of these clusters could run it within its user's limits."""
+    _check_options(spec, offers)
     offers = _open_to(offers, lambda offer: offer.standing.refusal(spec, offer.capacity))
     spec = replace(spec, job_type=_job_type(spec, offers))
     offers = _large_enough(spec, offers)
@@ -270,6 +273,21 @@ def _check_text(text: str, where: str, most: int) -> None:
         raise InvalidError(f"{where} contains a NUL byte", field=where)
     if size > most:
         raise InvalidError(f"{where} is {size} bytes long; {most} is the most: put it into a file", field=where)
+
+
+def _check_options(spec: JobSpec, offers: Sequence[Offer]) -> None:
+    """Each cluster that the job may go to must let it set what it sets."""
+    for name, value in spec.slurm.items():
+        field = f"slurm.{name[:40]}"
+        if wrong := check_option(name[:80], value):
+            raise InvalidError(f"slurm: {wrong}", field=field)
+        for offer in offers:
+            if name not in offer.options:
+                allowed = ", ".join(offer.options) or "none"
+                raise InvalidError(
+                    f"slurm: {name} cannot be set by jobs on cluster {offer.name}, whose operator allows {allowed}",
+                    field=field,
+                )
 
 
 def _open_to(offers: Sequence[Offer], refuses: Callable[[Offer], PaddleCloudError | None]) -> list[Offer]:

@@ -23,6 +23,7 @@ job_type: gpu
 distribute: NCCL2
 cluster: local
 queue: slow
+slurm: {constraint: rack1, exclusive: true, nice: 5}
 priority: 5
 time_limit: 2h
 """
@@ -43,6 +44,7 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
         "distribute": "NCCL2",
         "cluster": "local",
         "queue": "slow",
+        "slurm": {"constraint": "rack1", "exclusive": "true", "nice": "5"},
         "priority": 5,
         "wall_time": "2h",
         "cpus": 2,
@@ -82,12 +84,12 @@ roles:
   trainer: {run: sh run.sh, count: 3, resources: {cpus: 1}, min_failed: 2, restarts: 3}
 """
     file = jobfile.read(put(tmp_path, text))
-    spec = jobfile.with_roles(file, {"wall_time": "00:10:00", "queue": "slow"})
+    spec = jobfile.with_roles(file, {"wall_time": "00:10:00", "queue": "slow", "slurm": {"nice": "5"}})
     pserver, trainer = spec.roles
     assert (pserver.name, pserver.count, pserver.successes_needed, pserver.command) == ("pserver", 2, 0, "sh ps.sh")
     assert (trainer.count, trainer.min_failed, trainer.resources) == (3, 2, Resources(cpus=1.0))
     assert (trainer.restarts, pserver.restarts) == (3, 0)
-    assert (spec.wall_time_seconds, spec.queue) == (600, "slow")
+    assert (spec.wall_time_seconds, spec.queue, spec.slurm) == (600, "slow", {"nice": "5"})
     with pytest.raises(InvalidError, match="time_limit 30 has no unit"):
         jobfile.with_roles(file, {"wall_time": "30"})
 

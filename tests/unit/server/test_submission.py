@@ -131,6 +131,30 @@ def test_what_numbers_a_trainer_and_names_its_peers_is_refused(name: str) -> Non
         check_shape(spec(env={name: "1"}), LIMITS)
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"qos": "high"}, "qos cannot be set by jobs on cluster slurm, whose operator allows constraint, nice"),
+        ({"constraint": "a", "partition": "b"}, "partition cannot be set"),
+        ({"output": "/etc/passwd"}, "'output' is set by the server itself"),
+        ({"constraint": "a\n#SBATCH --uid=0"}, "one line of plain letters"),
+        ({"Constraint": "a"}, "no long option of sbatch"),
+    ],
+)
+def test_a_job_sets_only_what_its_operator_lets_it_ask_of_slurm(asked: dict[str, str], says: str) -> None:
+    offer = replace(SILENT, options=("constraint", "nice"))
+    assert accept(spec(slurm={"nice": "5"}), [offer], LIMITS).slurm == {"nice": "5"}
+    with pytest.raises(InvalidError, match=says) as refused:
+        accept(spec(slurm=asked), [offer], LIMITS)
+    assert (refused.value.field or "").startswith("slurm.")
+
+
+def test_what_a_job_asks_of_slurm_must_be_allowed_wherever_it_may_go() -> None:
+    allowed = replace(SILENT, options=("nice",))
+    with pytest.raises(InvalidError, match="nice cannot be set by jobs on cluster local, whose operator allows none"):
+        accept(spec(slurm={"nice": "5"}), [allowed, CPUS], LIMITS)
+
+
 def test_machines_of_ones_own_are_refused_in_words_and_not_dropped() -> None:
     with pytest.raises(UnsupportedError, match="public_bcc=0") as refused:
         check_shape(spec(public_bcc=False), LIMITS)
