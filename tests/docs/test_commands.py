@@ -12,7 +12,7 @@ from paddlecloud.cli.verbs import VERBS
 from tests.docs.pages import PAGES, ROOT, commands, shown
 
 PUBLIC = [verb for verb in VERBS.values() if verb.group]
-TYPED = [(page, words) for page in PAGES for words in commands(page, "paddlecloud")]
+TYPED = [(page, words) for page in PAGES for program in ("paddlecloud", "paddle") for words in commands(page, program)]
 
 
 @pytest.mark.parametrize(("page", "words"), TYPED, ids=[f"{shown(page)}: {' '.join(words)}" for page, words in TYPED])

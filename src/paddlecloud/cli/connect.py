@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from paddlecloud.sdk.profile import Profile, Surroundings
 
 
-def connect() -> Client:
+def connect(server: str = "") -> Client:
+    """`server` is one that was typed, instead of the configured one."""
     # Imported here, so that --help of a verb pays for none of it.
     from paddlecloud.sdk import profile as profiles
     from paddlecloud.sdk.client import Client
 
     around = profiles.surroundings()
+    if server:
+        around = replace(around, variables={**around.variables, "PADDLECLOUD_SERVER": server})
     profile = profiles.load(around)
     if profile.embedded:
         from paddlecloud.cli import local

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import paddlecloud
 from paddlecloud import __version__
-from paddlecloud.cli import local, serve, shell, show
+from paddlecloud.cli import local, paddle, serve, shell, show
 from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.model import wire
@@ -76,6 +76,7 @@ def _here(around: Surroundings) -> Iterator[Finding]:
         f"paddlecloud {__version__} on {platform.python_implementation()} {platform.python_version()}, from {where}",
     )
     yield from _guarded("command", _command)
+    yield from _guarded("cluster_train", _paddle)
     yield from _guarded("config", lambda: _secret_files(around))
     yield from _guarded("room here", _room)
 
@@ -104,6 +105,10 @@ def _command() -> Iterator[Finding]:
         yield warning(
             subject, f"`paddlecloud` is {found}, another program that took the name", f"put {folder} first in PATH"
         )
+
+
+def _paddle() -> Iterator[Finding]:
+    return paddle.checkup(Path(sys.executable).parent, shell.variables(), paddle.installed())
 
 
 def _secret_files(around: Surroundings) -> Iterator[Finding]:

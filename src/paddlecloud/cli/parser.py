@@ -73,11 +73,12 @@ class Parser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", _Help)
         super().__init__(allow_abbrev=False, **settings)
         self.takes_command = False
+        self.in_full: Callable[[Sequence[str]], list[str]] = list  # what was typed, with what a verb lets be left out
         self._branches: dict[str, Parser] = {}
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments; unlike argparse's own, `--` ends them whatever stands before it."""
-        given, command = list(argv), None
+        given, command = self.in_full(argv), None
         if given and given[0] in self._branches:
             return self._branches[given[0]].read(given[1:])
         if "--" in given:

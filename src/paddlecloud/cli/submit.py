@@ -164,7 +164,7 @@ def _run(args: Namespace) -> int:
         job = send(client, spec, folder)
         shell.talk(submitted(job))
         try:
-            detail = _attend(client, job.id)
+            detail = attend(client, job.id)
         except KeyboardInterrupt:
             shell.talk("\n".join(["", *explain.detached(job.id)]))
             return _INTERRUPTED
@@ -174,7 +174,7 @@ def _run(args: Namespace) -> int:
     return job_exit_code(detail, own=args.exit_code == "job")
 
 
-def _attend(client: Client, job: str) -> JobDetail:
+def attend(client: Client, job: str) -> JobDetail:
     """Be with a job from its queue to its end: its states and reasons to stderr, its log to stdout."""
     detail = see_placed(client, job)
     if detail.job.attempt:

@@ -16,13 +16,14 @@ class Verb(NamedTuple):
     line: str
 
 
-_JOBS, _FILES, _ACCOUNTS, _SERVER, _SEED, _PADDLE, _HIDDEN = (
+_JOBS, _FILES, _ACCOUNTS, _SERVER, _SEED, _PADDLE, _CLUSTER, _HIDDEN = (
     "Jobs",
     "Files",
     "Accounts",
     "Server",
     "As in the PaddleCloud manual",
     "As in PaddlePaddle Cloud",
+    "As in PaddlePaddle's cluster_train",
     "",
 )
 
@@ -73,6 +74,12 @@ VERBS: Mapping[str, Verb] = {
         Verb("registry", _PADDLE, "paddlepaddle", "keep your password of an image registry, for submit -registry"),
         Verb("delete", _PADDLE, "paddlepaddle", "forget something of yours: delete registry NAME"),
         Verb("publish", _PADDLE, "paddlepaddle", "let anybody read a file of yours, by an address"),
+        Verb(
+            "cluster_train",
+            _CLUSTER,
+            "cluster_train",
+            "submit a config and its thirdparty; also `paddle cluster_train`",
+        ),
         Verb("commands", _HIDDEN, "commands", "the names of all commands"),
         Verb("flags", _HIDDEN, "commands", "the flags of a command"),
         Verb("known_files", _HIDDEN, "known", "paths of the PFS that begin so, for completion"),
@@ -97,7 +104,7 @@ def overview() -> str:
     lines = ["usage: paddlecloud VERB …        paddlecloud help VERB tells more", ""]
     for group in dict.fromkeys(verb.group for verb in VERBS.values() if verb.group):
         lines.append(f"{group}:")
-        lines += [f"  {verb.name:<12}{verb.line}" for verb in VERBS.values() if verb.group == group]
+        lines += [f"  {verb.name:<14}{verb.line}" for verb in VERBS.values() if verb.group == group]
         lines.append("")
     lines.append("A first job:  paddlecloud run FOLDER -- sh run.sh")
     return "\n".join(lines)

@@ -114,8 +114,11 @@ def scan(
     )
     entries = sorted((*files, *listing.links, *listing.folders), key=lambda entry: entry.path)
     manifest = Manifest(entries=tuple(entries))
-    name = paths.text_of(os.fsencode(folder.resolve().name))
-    return Bundle(manifest, listing.sources, tuple(listing.skipped), name)
+    return Bundle(manifest, listing.sources, tuple(listing.skipped), name_of(folder))
+
+
+def name_of(folder: Path) -> str:
+    return paths.text_of(os.fsencode(folder.resolve().name))
 
 
 def _check_links(folder: Path, links: Sequence[Entry]) -> None:
