@@ -132,7 +132,7 @@ def _config(args: Namespace) -> None:
     around = profiles.surroundings()
     profile = profiles.load(around)
     rows = [
-        {"name": name, "value": _masked(name, getattr(profile, name)), "source": profile.sources.get(name, "")}
+        {"name": name, "value": _masked(name, _text(profile, name)), "source": profile.sources.get(name, "")}
         for name in profiles.KEYS
         if getattr(profile, name)
     ]
@@ -145,6 +145,11 @@ def _config(args: Namespace) -> None:
     if not local.can_serve():
         nothing = f"nothing is configured: paddlecloud login names a server; to run one here: {local.INSTALL}"
     show.many(rows, columns, args.output, lambda row: row["name"], nothing)
+
+
+def _text(profile: Profile, name: str) -> str:
+    value: str | tuple[str, ...] = getattr(profile, name)
+    return value if isinstance(value, str) else ", ".join(value)
 
 
 def _masked(name: str, value: str) -> str:

@@ -68,7 +68,7 @@ def cluster_train(parser: Parser) -> None:
     add("--retry", type=int, default=0, metavar="N", help="start it again, up to N times, if it fails (0)")
     add("--server", default="", metavar="URL", help="the server to submit to (the configured one)")
     add("--follow", action="store_true", help="stay until its end, with its log; the exit code tells how it ended")
-    add("-v", "--verbose", action="store_true", help="say which server took it, and what was sent")
+    add("-v", "--verbose", action="store_true", help="say which server took it")
     add_output(parser)
     parser.in_full = lambda words: _in_full(parser, words)
     parser.set_defaults(run=_cluster_train)
@@ -118,12 +118,19 @@ def _cluster_train(args: Namespace) -> int | None:
     spec = cluster_train_spec(config, Path(args.config).name, _flags(args, thirdparty), _asked(args))
     with connect(args.server) as client:
         job = _send(client, spec, Path(args.config), source, thirdparty)
-        if args.verbose:
-            shell.talk(f"submitted to {client.profile.server}")
+        _tell_server(client, verbose=args.verbose)
         if args.follow:
             return _follow(client, job)
     tell(job, args.output)
     return None
+
+
+def _tell_server(client: Client, *, verbose: bool) -> None:
+    first, taken = client.profile.server, client.http.profile.server
+    if taken != first:
+        shell.talk(f"note: {first} does not answer, so {taken} took it: PADDLECLOUD_SERVER={taken} asks that one later")
+    elif verbose:
+        shell.talk(f"{taken} took it")
 
 
 def _flags(args: Namespace, thirdparty: Path | None) -> Flags:
@@ -159,7 +166,13 @@ def _asked(args: Namespace) -> Asked:
 
 def _send(client: Client, spec: JobSpec, config: Path, source: bytes, thirdparty: Path | None) -> Job:
     """Upload and submit; a job that would be refused is refused before anything is read."""
-    limit_bytes = client.check(spec).upload_limit_bytes
+    try:
+        limit_bytes = client.check(spec).upload_limit_bytes
+    except InvalidError as error:
+        if not (error.field or "").startswith("inputs"):
+            raise
+        why = error.message.partition(": ")[2].removesuffix(", or say that it is optional")
+        raise InvalidError(f"{config}: its work_dir lacks what the job needs: {why}", field="work_dir") from None
     with progress("reading") as bar, bundled(config, source, thirdparty, limit_bytes=limit_bytes, progress=bar) as sent:
         with progress("uploading") as bar:
             return client.submit(sent, spec, progress=bar)

@@ -38,12 +38,13 @@ def connect(server: str = "") -> Client:
 def named_server(around: Surroundings, typed: str | None, known: Profile, ca: str | None) -> Profile:
     """A profile without an identity, of a server that was named by --server or is configured."""
     from paddlecloud.sdk import profile as profiles
+    from paddlecloud.sdk.addresses import server_url
 
     address = typed or known.server
     if not address:
         raise InvalidError("--server is missing: say which one is meant, such as http://host:8642", field="server")
     try:
-        url = profiles.server_url(address, "--server")
+        url = server_url(address, "--server")
     except ConfigError:
         raise InvalidError(
             f"--server: {address!r} is not the address of a server: write http://host:port", field="server"

@@ -195,11 +195,12 @@ def _reached(client: Client) -> Iterator[Finding]:
     answer = client.http.request("GET", "/healthz")
     took = time.monotonic() - began
     version = wire.decode_answer(Health, answer.data).version
-    yield ok("connection", f"{client.profile.server} answers within {1000 * took:.0f} ms, version {version}")
+    profile = client.http.profile  # of several servers, the one that was taken
+    yield ok("connection", f"{profile.server} answers within {1000 * took:.0f} ms, version {version}")
     if version != __version__:
         yield warning("versions", f"the server is {version}, this command {__version__}", "install the same on both")
-    yield from clocks(answer.headers.get("date", ""), shell.now(), client.profile)
-    yield from _certificate(client.profile)
+    yield from clocks(answer.headers.get("date", ""), shell.now(), profile)
+    yield from _certificate(profile)
 
 
 def clocks(date: str, now: datetime, profile: Profile) -> Iterator[Finding]:

@@ -68,6 +68,13 @@ class Connections:
             connection.close()
             raise
 
+    def open(self, seconds: float) -> None:
+        """Have a connection ready, if there is one within so many seconds."""
+        try:
+            self.take_back(self._connect(seconds))
+        except (OSError, HTTPException) as error:
+            raise BrokenError(error) from error
+
     def take_back(self, connection: HTTPConnection) -> None:
         with self._lock:
             if len(self._idle) < _KEPT:
@@ -93,11 +100,11 @@ class Connections:
         except (OSError, HTTPException) as error:
             raise BrokenError(error) from error
 
-    def _connect(self) -> HTTPConnection:
+    def _connect(self, seconds: float = _CONNECT_SECONDS) -> HTTPConnection:
         if self._tls is None:
-            connection = HTTPConnection(self._host, self._port, timeout=_CONNECT_SECONDS)
+            connection = HTTPConnection(self._host, self._port, timeout=seconds)
         else:
-            connection = HTTPSConnection(self._host, self._port, timeout=_CONNECT_SECONDS, context=self._tls)
+            connection = HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
         connection.connect()
         if self._fingerprint and self._fingerprint != _fingerprint(connection):
             connection.close()

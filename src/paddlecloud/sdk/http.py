@@ -66,6 +66,7 @@ class Http:
         self._clock = clock
         self._token = profile.token or self._kept_token()
         self._logging_in = Lock()
+        self._settling = Lock()
         self._met = False  # a server that has answered once is waited for longer
         self._connections = trust.connections(profile)
 
@@ -169,11 +170,22 @@ class Http:
     def _send_once(self, method: str, target: str, body: bytes, headers: Mapping[str, str], stream: bool) -> Answer:
         if not self.profile.server:
             raise UnreachableError("no server is configured and none runs here; start one with: paddlecloud up")
+        if self.profile.servers:
+            self._settle()
         sent = dict(headers) | self._identity(method, target, body)
         if body:
             sent.setdefault("Content-Type", "application/json")
         answer = self._connections.request(method, target, body=body, headers=sent)
         return answer if stream else answer.read()
+
+    def _settle(self) -> None:
+        """Take one of several servers, for good: what is sent to it is not at the others."""
+        from paddlecloud.sdk import receivers
+
+        with self._settling:
+            if self.profile.servers:
+                self._connections, self.profile = receivers.answering(self.profile)
+                self._token = self.profile.token or self._kept_token()
 
     def _identity(self, method: str, target: str, body: bytes) -> dict[str, str]:
         profile = self.profile

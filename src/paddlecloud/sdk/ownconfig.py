@@ -10,7 +10,7 @@ from pathlib import Path
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.sdk import privatefile
 
-KEYS = ("server", "ca", "user", "ak", "sk", "token")
+KEYS = ("server", "servers", "ca", "user", "ak", "sk", "token")
 _EMBEDDED_KEYS = ("user", "ak", "sk")
 
 
@@ -37,6 +37,8 @@ def read(file: Path) -> OwnConfig:
     embedded = whole.pop("embedded", {})
     if not isinstance(embedded, dict):
         raise ConfigError(f"{file}: embedded must be a table, [embedded]", field="embedded")
+    if isinstance(servers := whole.get("servers"), list) and all(isinstance(server, str) for server in servers):
+        whole["servers"] = ", ".join(servers)
     _check(file, whole, KEYS)
     _check(file, embedded, _EMBEDDED_KEYS)
     return OwnConfig(values=whole, embedded=embedded)

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from paddlecloud.model import endpoint
 from paddlecloud.model.errors import ConfigError, UnreachableError
 from paddlecloud.sdk import ownconfig
+from paddlecloud.sdk.addresses import server_list, server_url
 from paddlecloud.sdk.clientconf import Sections, read_client_conf, read_paddle_config, write_client_conf
 
-KEYS = ("server", "ca", "user", "ak", "sk", "token", "password")
+KEYS = ("server", "servers", "ca", "user", "ak", "sk", "token", "password")
 SECRETS = frozenset({"sk", "token", "password"})
 _CLIENT_CONFS = ("bin/paddlecloud/conf/client.conf", "bin/paddlecloud/client.conf")
 _ENVIRONMENT = "the environment"
@@ -63,12 +64,14 @@ class Profile:
     """A server and an identity there: `ak` and `sk`, a `token`, or `user` and `password`.
 
     `server` is "" where nothing names one and no embedded server runs, or where the identity is for another server.
+    Where several were named it is the first of `servers`, of which the first that answers is taken.
     Its certificate is checked with the file `ca`, or, on this machine, by the `fingerprint` that it announced.
     `sources` says where each value came from; `private` are the sections [bcc] and [bos] of `client_conf`, for
     resources of one's own. What the password is exchanged for is kept in `tokens_file`; "": not beyond this program.
     """
 
     server: str = ""
+    servers: tuple[str, ...] = ()
     ca: str = ""
     fingerprint: str = ""
     user: str = ""
@@ -133,6 +136,8 @@ def load_embedded(around: Surroundings) -> Profile:
 def save(around: Surroundings, values: Mapping[str, str]) -> None:
     """Name another server and identity in our own config; an embedded server's key stays in it."""
     config = ownconfig.read(around.config_file)
+    if values.get("server") in _own(around).servers:
+        values = {"servers": config.values.get("servers", ""), **values}  # one of a list, which is still one
     ownconfig.write(around.config_file, replace(config, values=values))
 
 
@@ -159,21 +164,6 @@ def save_embedded(around: Surroundings) -> None:
         ownconfig.write(around.config_file, replace(config, embedded=key))
 
 
-def server_url(text: str, where: str) -> str:
-    """A server's address as we keep it; `where` names the place of a wrong one."""
-    text = text.strip().rstrip("/")
-    if "://" not in text:
-        text = f"http://{text}"
-    parts = urlsplit(text)
-    try:
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ConfigError(f"{where}: server {text!r} is no address; write http://host:port", field="server")
-    return text
-
-
 def no_server(profile: Profile) -> ConfigError | UnreachableError:
     """Why a profile without a server will not do."""
     if file := profile.sources.get("ak"):
@@ -186,15 +176,22 @@ def no_server(profile: Profile) -> ConfigError | UnreachableError:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
+    """`servers` are all that it names, the first of which is in `values` too."""
+
     name: str
     values: Mapping[str, str]
+    servers: tuple[str, ...] = ()
 
     def gives_identity_at(self, server: _Source | None) -> bool:
         has = self.values.get
         if has("ak") and has("sk"):
             return True
-        at_home = server is None or server is self or server.values.get("server") == has("server")
+        at_home = server is None or server is self or set(server.all_servers) <= set(self.all_servers)
         return bool(has("token") or (has("user") and has("password"))) and (at_home or self.name == _ENVIRONMENT)
+
+    @property
+    def all_servers(self) -> tuple[str, ...]:
+        return self.servers or (self.values.get("server", ""),)
 
 
 _NOWHERE = _Source("", {})
@@ -202,21 +199,23 @@ _NOWHERE = _Source("", {})
 
 def _environment(around: Surroundings) -> _Source:
     has = around.variables.get
-    server = has("PADDLECLOUD_SERVER", "")
+    server, listed = has("PADDLECLOUD_SERVER", ""), has("PADDLECLOUD_SERVERS", "")
+    servers = server_list(listed, "PADDLECLOUD_SERVERS") if listed and not server else ()
     values = {
-        "server": server_url(server, "PADDLECLOUD_SERVER") if server else "",
+        "server": server_url(server, "PADDLECLOUD_SERVER") if server else next(iter(servers), ""),
         "token": has("PADDLECLOUD_TOKEN", ""),
         "ca": has("PADDLECLOUD_CA", ""),
     }
-    return _Source(_ENVIRONMENT, values)
+    return _Source(_ENVIRONMENT, values, servers)
 
 
 def _own(around: Surroundings) -> _Source:
     file = around.config_file
     values = dict(ownconfig.read(file).values)
-    if values.get("server"):
-        values["server"] = server_url(values["server"], str(file))
-    return _Source(str(file), values)
+    first = [server_url(values["server"], str(file))] if values.get("server") else []
+    listed = values.pop("servers", "")
+    servers = tuple(dict.fromkeys([*first, *(server_list(listed, str(file), file.parent) if listed else ())]))
+    return _Source(str(file), {**values, "server": next(iter(servers), "")}, servers)
 
 
 def _client_conf(around: Surroundings) -> tuple[_Source | None, Sections]:
@@ -268,7 +267,7 @@ def _trusting(profile: Profile, sources: Sequence[_Source]) -> Profile:
     """The profile with the CA that the environment names, or a place that names the same server."""
     for source in sources:
         ca = source.values.get("ca", "")
-        if ca and (source.name == _ENVIRONMENT or source.values.get("server") == profile.server):
+        if ca and (source.name == _ENVIRONMENT or profile.server in source.all_servers):
             ca = os.path.expanduser(ca)
             return replace(profile, ca=ca, sources={**profile.sources, "ca": source.name})
     return profile
@@ -283,8 +282,11 @@ def _joined(server: _Source, identity: _Source | None) -> Profile:
         source = server if key == "server" else identity
         return source.name if source else ""
 
+    servers = server.servers if len(server.servers) > 1 else ()
+    sources = {key: origin(key) for key in KEYS if key not in ("ca", "servers") and value(key)}
     return Profile(
         server=value("server"),
+        servers=servers,
         fingerprint=value("fingerprint"),
         user=value("user"),
         ak=value("ak"),
@@ -292,7 +294,7 @@ def _joined(server: _Source, identity: _Source | None) -> Profile:
         token=value("token"),
         password=value("password"),
         datacenter=value("datacenter"),
-        sources={key: origin(key) for key in KEYS if key != "ca" and value(key)},
+        sources={**sources, **({"servers": server.name} if servers else {})},
     )
 
 

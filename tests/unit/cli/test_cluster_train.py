@@ -14,6 +14,7 @@ import pytest
 
 from paddlecloud.cli import paddle
 from paddlecloud.model.finding import Verdict
+from tests.ports import free_port
 from tests.unit.cli.command import Command
 
 CONFIG = """
@@ -30,6 +31,9 @@ def folder(command: Command) -> Path:
     (command.folder / "cluster_conf_dwk.py").write_text(CONFIG)
     (command.folder / "thirdparty").mkdir()
     (command.folder / "thirdparty" / "before_hook.sh").write_text("private_script() { :; }\n")
+    (command.folder / "tagging" / "train").mkdir(parents=True)
+    (command.folder / "tagging" / "train" / "train.txt").write_text("a line")
+    command.type("cp", "tagging", "/pfs/local/home/ann/")
     return command.folder
 
 
@@ -64,6 +68,24 @@ def test_a_blank_of_the_seeds_line_ends_is_no_argument_and_is_told_of(command: C
     done = command.type("cluster_train", "--config", "cluster_conf_dwk.py", "--num_nodes", "1", " ", "-o", "json")
     assert json.loads(done.stdout)["spec"]["roles"][0]["count"] == 1
     assert "a line of a script ends in a backslash and a blank" in done.stderr
+
+
+def test_data_that_is_not_there_is_told_before_anything_is_sent(command: Command, folder: Path) -> None:
+    (folder / "other.py").write_text(CONFIG.replace("/tagging/", "/none/"))
+    done = command.type("cluster_train", "--config", "other.py", code=2)
+    assert "other.py: its work_dir lacks what the job needs: there is no /pfs/local/home/ann/none/train" in done.stderr
+    (folder / "tagged.py").write_text(CONFIG.replace("work_dir", "has_meta_data=True, work_dir"))
+    assert "tagging/train_meta" in command.type("cluster_train", "--config", "tagged.py", code=2).stderr
+
+
+def test_of_several_servers_the_one_that_answers_takes_it(command: Command, folder: Path) -> None:
+    url = command.variables.pop("PADDLECLOUD_SERVER")
+    command.variables["PADDLECLOUD_SERVERS"] = f"127.0.0.1:{free_port()}, {url}"
+    done = command.type("cluster_train", "--config", "cluster_conf_dwk.py", "-v")
+    assert done.stdout.startswith("job-")
+    assert f"does not answer, so {url} took it: PADDLECLOUD_SERVER={url} asks that one later" in done.stderr
+    assert f"{url} took it" in command.type("cluster_train", "--conf=cluster_conf_dwk.py", "-v", "--server", url).stderr
+    assert f", {url}" in command.out("config")
 
 
 def test_modern_flags_and_the_queue_reach_the_job(command: Command, folder: Path) -> None:
