@@ -79,7 +79,7 @@ def _own_address(address: str) -> dict[str, str]:
     return {"POD_IP": host, "PADDLE_PORT": port}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*/job/requirements.txt")), ids=str)
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("requirements.txt")), ids=str)
 def test_an_example_names_what_paddlepaddle_imports_without_asking_for_it(file: Path) -> None:
     named = file.read_text()
     assert "paddlepaddle" not in named or ("setuptools" in named and "numpy<2.4" in named)

@@ -16,7 +16,15 @@ from paddlecloud.cli.submit import attend, environment, submitted, tell
 from paddlecloud.model import cluster_config
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.sdk.cluster_start import THIRDPARTY, bundled
-from paddlecloud.sdk.cluster_train import COUNTS, PRIORITIES, Flags, cluster_train_spec, priority
+from paddlecloud.sdk.cluster_train import (
+    COUNTS,
+    PRIORITIES,
+    Flags,
+    at_home,
+    cluster_train_spec,
+    is_at_home,
+    priority,
+)
 from paddlecloud.sdk.spec import Asked, seconds
 
 if TYPE_CHECKING:
@@ -117,6 +125,8 @@ def _cluster_train(args: Namespace) -> int | None:
         raise InvalidError(f"--thirdparty {thirdparty} is not a folder", field="thirdparty")
     spec = cluster_train_spec(config, Path(args.config).name, _flags(args, thirdparty), _asked(args))
     with connect(args.server) as client:
+        if any(is_at_home(one.source) for one in spec.inputs):
+            spec = at_home(spec, client.pfs.datacenters()[0].home)
         job = _send(client, spec, Path(args.config), source, thirdparty)
         _tell_server(client, verbose=args.verbose)
         if args.follow:

@@ -51,6 +51,16 @@ def cluster_train_spec(config: ClusterConfig, name: str, flags: Flags, asked: As
     )
 
 
+def at_home(spec: JobSpec, home: str) -> JobSpec:
+    """The job with its data where `~/` means, the home of its user on the PFS."""
+    found = (replace(one, source=home + one.source[1:]) if is_at_home(one.source) else one for one in spec.inputs)
+    return replace(spec, inputs=tuple(found))
+
+
+def is_at_home(path: str) -> bool:
+    return path.startswith("~/")
+
+
 def check_config_name(name: str) -> None:
     if name in TAKEN:
         raise InvalidError(f"--config {name}: the workspace has something of that name: rename it", field="config")
@@ -124,13 +134,16 @@ def _source(config: ClusterConfig) -> str:
     work_dir = config.work_dir.rstrip("/")
     if work_dir.startswith(_HDFS) and not config.fs_name:
         return work_dir
+    on_pfs = config.fs_name in ("", pfs.ROOT, f"{pfs.ROOT}://")
+    if on_pfs and is_at_home(work_dir) and not {".", ".."} & set(work_dir.split("/")):
+        return work_dir
     if not work_dir.startswith("/") or not work_dir.strip("/") or {".", ".."} & set(work_dir.split("/")):
         raise InvalidError(
-            f"work_dir {config.work_dir!r} must be the whole path of a folder, such as /app/demos/tagging or "
-            f"/{pfs.ROOT}/local/home/you/tagging",
+            f"work_dir {config.work_dir!r} must be the whole path of a folder, such as /app/demos/tagging, "
+            f"/{pfs.ROOT}/local/home/you/tagging or, of your home there, ~/tagging",
             field="work_dir",
         )
-    if config.fs_name in ("", pfs.ROOT, f"{pfs.ROOT}://"):
+    if on_pfs:
         if not pfs.is_pfs(work_dir):
             raise InvalidError(
                 f"work_dir {config.work_dir!r} is not on the PFS (/{pfs.ROOT}/…): name its HDFS by "

@@ -10,7 +10,7 @@ from paddlecloud.model.cluster_config import ClusterConfig
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Input, JobSpec, RoleSpec
 from paddlecloud.sdk.cluster_start import bundled
-from paddlecloud.sdk.cluster_train import Flags, cluster_train_spec, inputs, priority
+from paddlecloud.sdk.cluster_train import Flags, at_home, cluster_train_spec, inputs, priority
 
 HDFS = "hdfs://nmg01-mulan-hdfs.dmop.baidu.com:54310"
 FOLDER = "/app/ecom/fcr-opt/daiwenkai/paddle/demos"
@@ -76,6 +76,7 @@ def test_seed_003s_image_classification_is_this_job() -> None:
     [
         (ClusterConfig(work_dir="/pfs/local/home/me/tagging"), "/pfs/local/home/me/tagging"),
         (ClusterConfig(work_dir="/pfs/local/home/me/tagging///", fs_name="pfs"), "/pfs/local/home/me/tagging"),
+        (ClusterConfig(work_dir="~/demos/tagging/"), "~/demos/tagging"),
         (ClusterConfig(work_dir="hdfs://node/tagging/", user="me"), "hdfs://node/tagging"),
         (ClusterConfig(work_dir="/pfs/a", fs_name="hdfs://node:9000/", user="me"), "hdfs://node:9000/pfs/a"),
     ],
@@ -94,6 +95,8 @@ def test_data_is_on_the_pfs_or_in_hdfs(config: ClusterConfig, source: str) -> No
             "work_dir '/app/data' is not on the PFS (/pfs/…): name its HDFS by fs_name",
         ),
         (ClusterConfig(work_dir="data", fs_name=HDFS, user="me"), "must be the whole path of a folder"),
+        (ClusterConfig(work_dir="~/../other"), "must be the whole path of a folder"),
+        (ClusterConfig(work_dir="~/x", fs_name=HDFS, user="me"), "must be the whole path of a folder"),
         (ClusterConfig(work_dir="/pfs/../etc"), "must be the whole path of a folder"),
         (ClusterConfig(work_dir="/", fs_name=HDFS, user="me"), "must be the whole path of a folder"),
         (ClusterConfig(work_dir="/x", fs_name="afs://y", user="me"), "fs_name 'afs://y' is not known: it is hdfs://"),
@@ -106,6 +109,12 @@ def test_a_place_that_cannot_be_is_refused(config: ClusterConfig, said: str) -> 
     with pytest.raises(InvalidError) as refused:
         inputs(config)
     assert said in refused.value.message
+
+
+def test_a_home_on_the_pfs_is_put_in_the_place_of_the_tilde() -> None:
+    spec = cluster_train_spec(ClusterConfig(work_dir="~/x", has_meta_data=True), "conf.py", {}, {})
+    sources = [one.source for one in at_home(spec, "/pfs/dc/home/me").inputs]
+    assert sources == [f"/pfs/dc/home/me/x/{what}" for what in ("train", "test", "train_meta", "test_meta")]
 
 
 PFS = ClusterConfig(work_dir="/pfs/local/home/me/x")
