@@ -122,7 +122,7 @@ class Slurm:
     def start_node(self, name: str) -> None:
         """It comes back as after a restart of the machine; `wait_for_nodes` waits until Slurm uses it."""
         self._should_run(name).parent.mkdir(parents=True, exist_ok=True)
-        self.start_slurmd(name)
+        self._should_run(name).touch()
         namespace = ["--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
         if os.geteuid() != 0:
             namespace += ["--user", "--map-current-user"]
@@ -137,7 +137,10 @@ class Slurm:
         wait_until(lambda: not self._slurmds(name), f"slurmd of {name} is dead")
 
     def start_slurmd(self, name: str) -> None:
+        """What the controller asks a node for in vain it asks again only after minutes, so it listens on return."""
         self._should_run(name).touch()
+        port = self.shape.node_ports[self.nodes.index(name)]
+        wait_until(lambda: _listens(port), f"slurmd of {name} listens")
 
     def start(self) -> None:
         self._start_munged()

@@ -55,9 +55,9 @@ def test_its_rest_service_answers_who_has_a_token(slurm: Slurm) -> None:
 
 
 def test_a_running_job_outlives_a_restart_of_the_controller(slurm: Slurm) -> None:
-    go = slurm.folder / "output" / "go"
-    job = slurm.submit(f"until [ -e {go} ]; do sleep 0.1; done")
-    wait_until(lambda: slurm.job_state(job) == "RUNNING", "the job runs")
+    ready, go = slurm.folder / "output" / "ready", slurm.folder / "output" / "go"
+    job = slurm.submit(f"touch {ready}; until [ -e {go} ]; do sleep 0.1; done")
+    wait_until(ready.exists, "the job runs")
     slurm.stop_controller()
     assert "DOWN" in slurm.attempt("scontrol", "ping").stdout
     slurm.start_controller()
@@ -81,9 +81,9 @@ def test_a_killed_node_takes_its_processes_with_it_and_is_found_to_be_down(slurm
 
 
 def test_a_job_outlives_the_daemon_of_its_node(slurm: Slurm) -> None:
-    go = slurm.folder / "output" / "on"
-    job = slurm.submit(f"until [ -e {go} ]; do sleep 0.1; done", "--nodelist=n3")
-    wait_until(lambda: slurm.job_state(job) == "RUNNING", "the job runs")
+    began, go = slurm.folder / "output" / "began", slurm.folder / "output" / "on"
+    job = slurm.submit(f"touch {began}; until [ -e {go} ]; do sleep 0.1; done", "--nodelist=n3")
+    wait_until(began.exists, "the job runs")
     slurm.kill_slurmd("n3")
     slurm.start_slurmd("n3")
     go.touch()
