@@ -65,7 +65,7 @@ def test_a_second_run_of_a_task_is_told_nothing(server: Running) -> None:
     assert claim(server, job, by="12.0").status == 200
     answer = claim(server, job, by="13.0")
     assert answer.status == 409
-    assert "only once" in answer.json()["detail"]
+    assert "started twice" in answer.json()["detail"]
 
 
 def test_what_is_being_stopped_is_not_begun(server: Running) -> None:
