@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.backends.base import Backend, BusyError, Launch
+from paddlecloud.backends.base import Backend, BusyError, InputAt, Launch
 from paddlecloud.backends.local import LocalBackend
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.model.errors import ConflictError
-from paddlecloud.model.job import Resources
+from paddlecloud.model.job import Input, Resources
 from paddlecloud.model.task import Report, TaskState
 from tests.fakes import FakeBackend
 from tests.launches import ended, make_launch, started, wait_for
@@ -286,3 +286,21 @@ def test_tasks_outlive_the_server_that_started_them(stage: Stage) -> None:
     assert backend.report([runs.handle])[runs.handle] == before
     backend.stop(runs.handle)
     assert wait_for(backend, runs.handle, ended).tasks[0].state is TaskState.FAILED
+
+
+@pytest.mark.parametrize("stage", ["local", "local-bare", "slurm"], indirect=True)
+def test_trainers_find_their_shares_of_an_input(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "pfs/set").mkdir(parents=True)
+    for number in range(5):
+        (tmp_path / f"pfs/set/part-{number}").write_text(f"{number}\n")
+    asked = Input(source="/pfs/dc/home/ann/set", target="in", deal=True, list="train.list")
+    given = InputAt(input=asked, folder=tmp_path / "pfs", path="set")
+    command = "cat train.list $(cat train.list)"
+    launch = stage.launch(command, command, inputs=[given], ports=[0, 0])
+    stage.backend.start(launch)
+    report = wait_for(stage.backend, launch.handle, ended)
+    assert {task.state for task in report.tasks} == {TaskState.SUCCEEDED}
+    for rank in range(2):
+        mine = range(rank, 5, 2)
+        wanted = [*(f"./in/part-{number}" for number in mine), *map(str, mine)]
+        assert (launch.results / "log" / f"trainer-{rank}.log").read_text().split() == wanted

@@ -12,7 +12,7 @@ import pytest
 from paddlecloud.files.hdfs import STAGING, HdfsStore
 from paddlecloud.files.webhdfs import WebHdfs
 from paddlecloud.model.errors import ConflictError, ForbiddenError, UnreachableError
-from tests.contract.stores import content, filled, names, tree
+from tests.contract.stores import broken_after, content, filled, names, tree
 from tests.hdfs import USER, Hdfs
 
 MIB = 1024 * 1024
@@ -54,10 +54,24 @@ def test_nothing_is_seen_or_left_of_what_is_being_written(hdfs_cluster: Hdfs) ->
 
     store.write("a/file", (piece for _ in range(2) for piece in pieces()))
     assert seen == [[], []]
+    with pytest.raises(ConnectionResetError):
+        store.write("a/other", broken_after(5, 4 * MIB))
+    with pytest.raises(ConnectionResetError):
+        store.write("a/other", broken_after(1, 10))
     assert raw.list(f"{folder}/{STAGING}") == []
     filled(store, {STAGING: b"a user's own", "a/.snapshot": b"2"})
     assert tree(store) == [STAGING, "a", "a/.snapshot", "a/file"]
     assert content(store, STAGING) == b"a user's own"
+
+
+def test_what_a_crash_has_left_is_removed_after_a_day(hdfs_cluster: Hdfs) -> None:
+    folder = f"/stores/{secrets.token_hex(6)}"
+    raw = WebHdfs(hdfs_cluster.url, USER)
+    for name in ("old", "new"):
+        made = raw.create(f"{folder}/{STAGING}/{name}", [b"1"])
+    raw._client.set_times(f"{folder}/{STAGING}/old", modification_time=made["modificationTime"] - 86_500_000)
+    hdfs_cluster.store(folder).write("file", [b"1"])
+    assert [one["pathSuffix"] for one in raw.list(f"{folder}/{STAGING}")] == ["new"]
 
 
 def test_names_that_other_programs_wrote_are_what_they_are(hdfs_cluster: Hdfs) -> None:

@@ -132,6 +132,18 @@ def test_a_job_that_runs_in_the_pfs_is_refused_with_a_sentence(far: Lab) -> None
     assert "do not share the server's files" in far.out("show", "of-pfs")
 
 
+def test_a_job_with_inputs_is_refused_with_a_sentence(far: Lab) -> None:
+    user = json.loads((far.data / "embedded.json").read_text())["user"]
+    far.folder(run_sh="cat data")
+    far.type("cp", "job/run.sh", f"/pfs/local/home/{user}/data")
+    (far.work / "job.yaml").write_text(
+        f"workdir: job\nrun: sh run.sh\ninputs: [{{from: /pfs/local/home/{user}/data}}]\n"
+    )
+    job = far.out("submit", "-f", "job.yaml").split()[-1]
+    far.ends(job, "failed")
+    assert "inputs are not sent to them yet" in far.out("show", job)
+
+
 def nodes_run(job: str, program: str) -> list[int]:
     """The processes of a job's task that run a program."""
     found = []

@@ -276,6 +276,11 @@ class SlurmBackend:
                 f"the nodes of {self._cluster.name} do not share the server's files, so a job cannot run in "
                 f"{launch.cwd}: send the folder with the job"
             )
+        if launch.inputs:
+            raise RefusedError(
+                f"the nodes of {self._cluster.name} do not share the server's files, and inputs are not sent to them "
+                "yet: use a cluster that shares them, or send the data with the job"
+            )
         tree = None if launch.tree is None else Path(away.TREE)
         return dataclasses.replace(told, tree=tree, results=Path(away.RESULTS), mounts=(), pfs=None)
 

@@ -6,6 +6,7 @@ made in a folder of its own, which no path names, and renamed into place when it
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ STAGING = ".paddlecloud-staging"
 
 _RESERVED = (STAGING, ".snapshot", ".reserved")
 _SPECIAL = ":"
+_LEFT_MS = 86_400_000
 _PART_BYTES = 8 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _KINDS = {FILE: Kind.FILE, FOLDER: Kind.FOLDER}
@@ -38,6 +40,7 @@ class HdfsStore:
     def __init__(self, url: str, place: str, *, user: str) -> None:
         self._root = place.rstrip("/")
         self._hdfs = WebHdfs(url, user)
+        self._swept = 0
 
     def __repr__(self) -> str:
         return f"HdfsStore({self._root or '/'} at {self._hdfs})"
@@ -190,14 +193,26 @@ class HdfsStore:
     def _write(self, path: str, pieces: Iterable[bytes]) -> None:
         """The folders above come behind the bytes: none is left by what fails."""
         staged = f"{self._root}/{STAGING}/{secrets.token_hex(16)}"
+        pieces = _begun(pieces)
         try:
-            self._hdfs.create(staged, pieces)
+            now = self._hdfs.create(staged, pieces)["modificationTime"]
             self._hdfs.make_folder(self._at(_above(path)))
             self._hdfs.rename(staged, self._at(path))
         except BaseException:
             with suppress(PaddleCloudError):
                 self._hdfs.delete(staged)
             raise
+        if now - self._swept > _LEFT_MS:
+            self._swept = now
+            self._sweep(now)
+
+    def _sweep(self, now: int) -> None:
+        """Remove what crashes have left, and DataNodes: one may make a file after we have given it up, and removed it.
+        Times are those of the NameNode."""
+        with suppress(PaddleCloudError):
+            for one in self._hdfs.list(f"{self._root}/{STAGING}"):
+                if now - one["modificationTime"] > _LEFT_MS:
+                    self._hdfs.delete(f"{self._root}/{STAGING}/{one['pathSuffix']}")
 
     def _at(self, path: str) -> str:
         names = [escaped(raw, special=_SPECIAL, reserved=_RESERVED) for raw in paths.raw_of(path).split(b"/")]
@@ -233,6 +248,17 @@ class _Opened:
 
     def close(self) -> None:
         """Nothing is held: each part is a request of its own, so that a slow reader keeps no connection."""
+
+
+def _begun(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same pieces, of which the first megabyte has come: what breaks before has not been heard of in HDFS."""
+    pieces, begin, size = iter(pieces), [], 0
+    for piece in pieces:
+        begin.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES:
+            break
+    return itertools.chain(begin, pieces)
 
 
 def _entry(path: str, found: Status) -> FileEntry:

@@ -30,11 +30,23 @@ FOLDER, FILE = "DIRECTORY", "FILE"
 _TIMEOUT = (8.0, 60.0)  # to connect, and between two pieces of an answer
 _PAUSES_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _CONNECTIONS = 16
+
+Status = dict[str, Any]  # a FileStatus, as WebHDFS writes it
+
+
+class _LostError(UnreachableError):
+    """A connection could not be made, or broke."""
+
+
+class _BelowFileError(ConflictError):
+    """A path goes through a file."""
+
+
 _KINDS: dict[str, type[PaddleCloudError]] = {
     "FileNotFoundException": NotFoundError,
     "AccessControlException": ForbiddenError,
     "SecurityException": ForbiddenError,
-    "ParentNotDirectoryException": ConflictError,
+    "ParentNotDirectoryException": _BelowFileError,
     "FileAlreadyExistsException": ConflictError,
     "PathIsNotEmptyDirectoryException": ConflictError,
     "PathComponentTooLongException": ConflictError,
@@ -43,12 +55,7 @@ _KINDS: dict[str, type[PaddleCloudError]] = {
     "NSQuotaExceededException": FullError,
     "QuotaExceededException": FullError,
 }
-
-Status = dict[str, Any]  # a FileStatus, as WebHDFS writes it
-
-
-class _LostError(UnreachableError):
-    """A connection could not be made, or broke."""
+_THROUGH_FILE = "is not a directory"
 
 
 class WebHdfs:
@@ -68,12 +75,8 @@ class WebHdfs:
             with self._in_our_words(path):
                 found: Status = self._client.status(path)
                 return found
-        except NotFoundError:
+        except (NotFoundError, _BelowFileError):
             return None
-        except ForbiddenError:
-            if self._is_below_a_file(path):
-                return None
-            raise
 
     def list(self, path: str) -> list[Status]:
         """All that is in a folder: a NameNode has no pages."""
@@ -116,7 +119,7 @@ class WebHdfs:
             raise UnreachableError(f"{self._url} broke off after {len(content)} of {end - start} bytes")
         return content
 
-    def create(self, path: str, pieces: Iterable[bytes]) -> None:
+    def create(self, path: str, pieces: Iterable[bytes]) -> Status:
         """A new file with these bytes, seen by its name while it is written. What fails leaves some of it, or none."""
         source = _Source(pieces)
         try:
@@ -128,6 +131,7 @@ class WebHdfs:
         found = self.status(path)
         if found is None or found["length"] != source.sent:
             raise UnreachableError(f"{self._url} has not all of the {source.sent} bytes that were sent to it")
+        return found
 
     def _send(self, path: str, source: _Source) -> None:
         with self._in_our_words(path):
@@ -144,19 +148,6 @@ class WebHdfs:
                     raise
             time.sleep(pause)
         return call()
-
-    def _is_below_a_file(self, path: str) -> bool:
-        """Which only an administrator of HDFS is told; all others that they may not look there."""
-        parts = path.strip("/").split("/")
-        for count in range(1, len(parts)):
-            above = "/" + "/".join(parts[:count])
-            try:
-                with self._in_our_words(above):
-                    if self._client.status(above)["type"] == FILE:
-                        return True
-            except (ForbiddenError, NotFoundError):
-                return False
-        return False
 
     @contextmanager
     def _in_our_words(self, path: str) -> Iterator[None]:
@@ -176,6 +167,8 @@ class WebHdfs:
         if str(error.message).endswith("is not a directory."):
             return ConflictError(f"{path!r} is not a folder")
         kind = _KINDS.get(error.exception or "", UnreachableError)
+        if kind is ForbiddenError and _THROUGH_FILE in said:
+            kind = _BelowFileError  # as newer ones say to who is no administrator
         if kind is NotFoundError:
             return NotFoundError(f"there is no {path!r}")
         if kind is ForbiddenError:
