@@ -12,6 +12,21 @@ import pytest
 
 from tests.flow.lab import Lab
 
+SETTINGS = """
+[clusters.local]
+cpus = 64
+memory = "64Gi"
+[jobs]
+grace = "1s"
+[queues.nmg01-hpc-off-dmop-cpu-10G_cluster]
+cluster = "local"
+time_limit = "00:30:00"
+[queues.nmg01-hpc-off-dmop-slow-cpu-10G_cluster]
+cluster = "local"
+time_limit = "99:59:59"
+[queues.nmg01-idl-dl-cpu-10G_cluster]
+cluster = "local"
+"""
 # As the seed has it, line ends corrected; what it says of HDFS is in tests of that.
 TAGGING = """\
 cp ./*.py ./thirdparty
@@ -137,7 +152,7 @@ class Desk:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("cluster"))
-    made.configure("[clusters.local]\ncpus = 64\nmemory = '64Gi'\n[jobs]\ngrace = '1s'\n")
+    made.configure(SETTINGS)
     made.type("up")
     yield made
     made.close()
@@ -168,6 +183,7 @@ def test_sequence_tagging_is_run_as_the_seed_types_it(lab: Lab, tagging: Desk) -
     assert detail.job.spec.name == "daiwenkai_paddle_cluster_demo_v5"
     assert (detail.job.wall_time_seconds, detail.job.spec.trainers) == (1800, 1)
     assert detail.job.user == tagging.me != "daiwenkai"
+    assert detail.job.spec.queue == "nmg01-idl-dl-cpu-10G_cluster"
     lines = lab.out("logs", job).splitlines()
     assert "train.list ['./train_data_dir/train/train.txt.gz'] ['to train']" in lines
     assert "test.list ['./test_data_dir/test/test.txt.gz'] ['to test']" in lines
@@ -221,6 +237,13 @@ print("tests", *open("test.list").read().split())
         assert f"trainer-{rank} | trains {mine}\n" in log
     dealt = re.findall(r"train_batch_(\d+)", log)
     assert sorted(dealt) == [f"{number:03d}" for number in range(50)], "each batch is dealt once"
+
+
+def test_a_queue_that_will_not_take_it_is_answered_with_those_that_would(tagging: Desk) -> None:
+    done = tagging.run("--time_limit", "01:00:00", "--where", "nmg01-hpc-off-dmop-cpu-10G_cluster", code=2)
+    assert "takes jobs of 00:30:00 at most" in done.stderr
+    assert "nmg01-hpc-off-dmop-slow-cpu-10G_cluster" in done.stderr
+    assert "nmg01-idl-dl-cpu-10G_cluster" in tagging.run("--where", "none", code=2).stderr
 
 
 def test_a_blank_at_the_end_of_a_line_ends_the_command_and_that_is_told(lab: Lab, tagging: Desk) -> None:
