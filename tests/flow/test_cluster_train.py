@@ -11,22 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.flow.lab import Lab
+from tests.slurm import Slurm
 
-SETTINGS = """
-[clusters.local]
-cpus = 64
-memory = "64Gi"
+QUEUES = """
 [jobs]
 grace = "1s"
 [queues.nmg01-hpc-off-dmop-cpu-10G_cluster]
-cluster = "local"
 time_limit = "00:30:00"
 [queues.nmg01-hpc-off-dmop-slow-cpu-10G_cluster]
-cluster = "local"
 time_limit = "99:59:59"
 [queues.nmg01-idl-dl-cpu-10G_cluster]
-cluster = "local"
 """
+LOCAL = "[clusters.local]\ncpus = 64\nmemory = '64Gi'\n"
 # As the seed has it, line ends corrected; what it says of HDFS is in tests of that.
 TAGGING = """\
 cp ./*.py ./thirdparty
@@ -149,10 +145,18 @@ class Desk:
         return self.run(*words).stdout.split()[-1]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+@pytest.fixture(scope="module", params=["local", "slurm"])
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("cluster"))
-    made.configure(SETTINGS)
+    if request.param == "local":
+        made.configure(LOCAL + QUEUES)
+    else:
+        slurm: Slurm = request.getfixturevalue("slurm")
+        made.env |= {"SLURM_CONF": slurm.env["SLURM_CONF"], "PATH": slurm.env["PATH"]}
+        made.configure(
+            f"[clusters.hpc]\nbackend = 'slurm'\npython = '{sys.executable}'\n"
+            f"sbatch = {{account = '{slurm.account}'}}\n{QUEUES}"
+        )
     made.type("up")
     yield made
     made.close()
