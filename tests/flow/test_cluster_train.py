@@ -87,6 +87,12 @@ def test_image_classification_is_run_on_twenty_four_nodes(lab: Lab, desk: Desk) 
     assert sorted(dealt) == [f"{number:03d}" for number in range(50)], "each batch is dealt once"
 
 
+def test_who_follows_sees_the_log_and_gets_the_end_as_an_exit_code(tagging: Desk) -> None:
+    done = tagging.run("--entry", "echo trains; exit 3", "--follow", code=100)
+    assert done.stdout == "trains\n"
+    assert "failed" in done.stderr
+
+
 def test_a_queue_that_will_not_take_it_is_answered_with_those_that_would(tagging: Desk) -> None:
     done = tagging.run("--time_limit", "01:00:00", "--where", "nmg01-hpc-off-dmop-cpu-10G_cluster", code=2)
     assert "takes jobs of 00:30:00 at most" in done.stderr
@@ -122,7 +128,7 @@ def test_a_hook_that_fails_fails_the_job(lab: Lab, tagging: Desk, hook: str, sai
     [
         ("cluster_config(", "cluster_conf(", "does not say where its data is"),
         ('work_dir="', 'work_dir=ROOT + "', "line 7: work_dir is computed (ROOT)"),
-        ("sequence_tagging/", "none/", "lacks what the job needs: there is no /pfs/local/home/"),
+        ("sequence_tagging/", "none/", "work_dir cannot be used: there is no /pfs/local/home/"),
         ("/ME/", "/somebody/", "/pfs/local/home/somebody"),
         ('fs_name="pfs"', 'fs_name="ftp://x"', "fs_name 'ftp://x' is not known"),
     ],
