@@ -4,140 +4,35 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.flow.lab import Lab
-
-# As the seed has it, line ends corrected; what it says of HDFS is in tests of that.
-TAGGING = """\
-cp ./*.py ./thirdparty
-
-paddle cluster_train \\
-           --config cluster_conf_dwk.py \\
-           --time_limit 00:30:00 \\
-           --submitter daiwenkai \\
-           --num_nodes 1 \\
-           --job_priority normal \\
-           --trainer_count 4 \\
-           --num_passes 1 \\
-           --log_period 1000 \\
-           --dot_period 100 \\
-           --saving_period 1 \\
-           --where nmg01-idl-dl-cpu-10G_cluster \\
-           --thirdparty ./thirdparty \\
-           --job_name daiwenkai_paddle_cluster_demo_v5 "$@"
-"""
-IMAGES = """\
-cp ./*.py ./thirdparty
-config=cluster.vgg_16_cifar.py
-
-paddle cluster_train \\
-           --config $config \\
-           --time_limit 00:30:00 \\
-           --submitter daiwenkai \\
-           --num_nodes 24 \\
-           --job_priority normal \\
-           --trainer_count 4 \\
-           --num_passes 1 \\
-           --log_period 1000 \\
-           --dot_period 100 \\
-           --saving_period 1 \\
-           --where nmg01-hpc-off-dmop-cpu-10G_cluster \\
-           --thirdparty ./thirdparty \\
-           --job_name daiwenkai_paddle_cluster_demo_image_classificatoin
-"""
-TAGGING_CONFIG = """
-from paddle.trainer_config_helpers import *
-print "a network of v1", 0777
-cluster_config(
-        fs_name="pfs",
-        fs_ugi="xxxx,geheim",
-        work_dir="/pfs/local/home/ME/paddle/demos/sequence_tagging/"
-        )   
-define_py_data_sources2(
-    train_list="./train.list",
-    test_list="./test.list",
-    module="dataprovider",
-    obj="process")
-"""  # noqa: W291
-TAGGING_HOOK = """
-function private_script()
-{
-  local l_thirdparty_dir=$1
-  local l_workspace_dir=$2
-
-  # add your script here
-  
-  cp $l_thirdparty_dir/*.py $l_workspace_dir/
-
-}
-"""  # noqa: W293
-IMAGES_HOOK = TAGGING_HOOK.replace(
-    "workspace_dir/\n",
-    """workspace_dir/
-  cp -rf $l_thirdparty_dir/PIL $l_workspace_dir/
-  cp  $l_thirdparty_dir/lib* $l_workspace_dir/
-""",
+from tests.flow.cluster_desk import (
+    IMAGES_DATA,
+    LOCAL,
+    QUEUES,
+    TAGGING,
+    TAGGING_CONFIG,
+    TAGGING_DATA,
+    TAGGING_HOOK,
+    Desk,
+    slurm_settings,
 )
-SHOW = """
-import os, gzip
-from dataprovider import process
-for name in ("train.list", "test.list"):
-    print(name, open(name).read().split(), [process(file.strip()) for file in open(name)])
-told = ("TRAINER_COUNT", "PADDLE_INIT_LOG_PERIOD", "SUBMITTER", "PADDLE_CLOUD_USERNAME")
-print(*(os.environ[name] for name in told), os.environ["ROOT_WORKSPACE_ROOT"] == os.getcwd())
-"""
+from tests.flow.lab import Lab
+from tests.slurm import Slurm
 
 
-class Desk:
-    """Somebody at a machine where `paddle` is ours."""
-
-    def __init__(self, lab: Lab, tmp_path: Path) -> None:
-        self.lab = lab
-        self.work = tmp_path / "demo"
-        (self.work / "thirdparty").mkdir(parents=True)
-        (tmp_path / "bin").mkdir()
-        script = tmp_path / "bin" / "paddle"
-        script.write_text(f"#!{sys.executable}\nfrom paddlecloud.cli.paddle import start\n\nstart()\n")
-        script.chmod(0o755)
-        self.env = {**lab.env, "PATH": f"{tmp_path / 'bin'}:{lab.env['PATH']}"}
-        self.me = lab.client().profile.user
-
-    def write(self, **files: str) -> None:
-        for file, text in files.items():
-            stem, _, ending = file.rpartition("_")
-            (self.work / f"{stem.replace('__', '/')}.{ending}").write_text(text.replace("/ME/", f"/{self.me}/"))
-
-    def put(self, folder: str, files: dict[str, str]) -> None:
-        """Data below ~/paddle/demos on the PFS."""
-        for name, text in files.items():
-            path = self.work / "of-the-pfs" / folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        home = f"/pfs/local/home/{self.me}/paddle/demos"
-        self.lab.type("mkdir", home)
-        self.lab.type("cp", str(self.work / "of-the-pfs" / folder), f"{home}/")
-
-    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            ["sh", "run.sh", *words], cwd=self.work, env=self.env, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
-
-    def submit(self, *words: str) -> str:
-        """The job's id."""
-        return self.run(*words).stdout.split()[-1]
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+@pytest.fixture(scope="module", params=["local", "slurm"])
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     made = Lab(tmp_path_factory.mktemp("cluster"))
-    made.configure("[clusters.local]\ncpus = 64\nmemory = '64Gi'\n[jobs]\ngrace = '1s'\n")
+    if request.param == "local":
+        made.configure(LOCAL + QUEUES)
+    else:
+        slurm: Slurm = request.getfixturevalue("slurm")
+        made.env |= {"SLURM_CONF": slurm.env["SLURM_CONF"], "PATH": slurm.env["PATH"]}
+        made.configure(slurm_settings(slurm))
     made.type("up")
     yield made
     made.close()
@@ -150,14 +45,8 @@ def desk(lab: Lab, tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def tagging(desk: Desk) -> Desk:
-    desk.put("sequence_tagging", {"train/train.txt.gz": "to train", "test/test.txt.gz": "to test"})
-    desk.write(
-        run_sh=TAGGING,
-        cluster_conf_dwk_py=TAGGING_CONFIG,
-        dataprovider_py="def process(file):\n    return open(file).read()\n",
-        train_py=SHOW,
-        thirdparty__before_hook_sh=TAGGING_HOOK,
-    )
+    desk.put("sequence_tagging", TAGGING_DATA)
+    desk.take_tagging()
     return desk
 
 
@@ -168,6 +57,7 @@ def test_sequence_tagging_is_run_as_the_seed_types_it(lab: Lab, tagging: Desk) -
     assert detail.job.spec.name == "daiwenkai_paddle_cluster_demo_v5"
     assert (detail.job.wall_time_seconds, detail.job.spec.trainers) == (1800, 1)
     assert detail.job.user == tagging.me != "daiwenkai"
+    assert detail.job.spec.queue == "nmg01-idl-dl-cpu-10G_cluster"
     lines = lab.out("logs", job).splitlines()
     assert "train.list ['./train_data_dir/train/train.txt.gz'] ['to train']" in lines
     assert "test.list ['./test_data_dir/test/test.txt.gz'] ['to test']" in lines
@@ -184,34 +74,8 @@ def test_a_config_of_v1_without_a_program_says_how_to_name_one(lab: Lab, tagging
 
 
 def test_image_classification_is_run_on_twenty_four_nodes(lab: Lab, desk: Desk) -> None:
-    batches = {f"train/train_batch_{number:03d}": f"{number}" for number in range(50)}
-    tests = {f"test/test_batch_{number:03d}": f"{number}" for number in range(10)}
-    desk.put("image_classification", {**batches, **tests, "train_meta": "mean", "test_meta": "mean"})
-    desk.write(
-        run_sh=IMAGES,
-        thirdparty__before_hook_sh=IMAGES_HOOK,
-        thirdparty__libjpeg_so="a library",
-        image_provider_py="meta_path = './train_data_dir/image_classification/train_meta'\n",
-    )
-    (desk.work / "thirdparty" / "PIL").mkdir()
-    (desk.work / "thirdparty" / "PIL" / "Image.py").write_text("of_thirdparty = True\n")
-    (desk.work / "cluster.vgg_16_cifar.py").write_text(
-        f"""
-from cluster_train import cluster_config
-import os
-from PIL.Image import of_thirdparty
-from image_provider import meta_path
-cluster_config(
-        fs_ugi="xxx,xxx",
-        work_dir="/pfs/local/home/{desk.me}/paddle/demos/image_classification/",
-
-        has_meta_data=True,
-        )    
-print(open(meta_path).read(), open("libjpeg.so").read(), "of", os.environ["PADDLE_TRAINERS_NUM"])
-print("trains", *open("train.list").read().split())
-print("tests", *open("test.list").read().split())
-"""  # noqa: W291
-    )
+    desk.put("image_classification", IMAGES_DATA)
+    desk.take_images()
     job = desk.submit()
     lab.ends(job, "success", seconds=120)
     log = lab.out("logs", job)
@@ -221,6 +85,19 @@ print("tests", *open("test.list").read().split())
         assert f"trainer-{rank} | trains {mine}\n" in log
     dealt = re.findall(r"train_batch_(\d+)", log)
     assert sorted(dealt) == [f"{number:03d}" for number in range(50)], "each batch is dealt once"
+
+
+def test_who_follows_sees_the_log_and_gets_the_end_as_an_exit_code(tagging: Desk) -> None:
+    done = tagging.run("--entry", "echo trains; exit 3", "--follow", code=100)
+    assert done.stdout == "trains\n"
+    assert "failed" in done.stderr
+
+
+def test_a_queue_that_will_not_take_it_is_answered_with_those_that_would(tagging: Desk) -> None:
+    done = tagging.run("--time_limit", "01:00:00", "--where", "nmg01-hpc-off-dmop-cpu-10G_cluster", code=2)
+    assert "takes jobs of 00:30:00 at most" in done.stderr
+    assert "nmg01-hpc-off-dmop-slow-cpu-10G_cluster" in done.stderr
+    assert "nmg01-idl-dl-cpu-10G_cluster" in tagging.run("--where", "none", code=2).stderr
 
 
 def test_a_blank_at_the_end_of_a_line_ends_the_command_and_that_is_told(lab: Lab, tagging: Desk) -> None:
@@ -251,7 +128,7 @@ def test_a_hook_that_fails_fails_the_job(lab: Lab, tagging: Desk, hook: str, sai
     [
         ("cluster_config(", "cluster_conf(", "does not say where its data is"),
         ('work_dir="', 'work_dir=ROOT + "', "line 7: work_dir is computed (ROOT)"),
-        ("sequence_tagging/", "none/", "lacks what the job needs: there is no /pfs/local/home/"),
+        ("sequence_tagging/", "none/", "work_dir cannot be used: there is no /pfs/local/home/"),
         ("/ME/", "/somebody/", "/pfs/local/home/somebody"),
         ('fs_name="pfs"', 'fs_name="ftp://x"', "fs_name 'ftp://x' is not known"),
     ],

@@ -182,7 +182,7 @@ def _send(client: Client, spec: JobSpec, config: Path, source: bytes, thirdparty
         if not (error.field or "").startswith("inputs"):
             raise
         why = error.message.partition(": ")[2].removesuffix(", or say that it is optional")
-        raise InvalidError(f"{config}: its work_dir lacks what the job needs: {why}", field="work_dir") from None
+        raise InvalidError(f"{config}: its work_dir cannot be used: {why}", field="work_dir") from None
     with progress("reading") as bar, bundled(config, source, thirdparty, limit_bytes=limit_bytes, progress=bar) as sent:
         with progress("uploading") as bar:
             return client.submit(sent, spec, progress=bar)

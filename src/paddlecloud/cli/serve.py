@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -196,6 +197,11 @@ def _configured(around: Surroundings) -> Configured | None:
     profile = profiles.load(around)
     if profile.embedded:
         return None
+    if profile.servers:
+        from paddlecloud.sdk import receivers
+
+        with suppress(UnreachableError):  # of all: then the first is named
+            _, profile = receivers.answering(profile)
     return Configured(url=profile.server, source=profile.sources["server"], answers=local.says_yes(profile, "/readyz"))
 
 

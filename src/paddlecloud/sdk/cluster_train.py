@@ -90,18 +90,21 @@ def inputs(config: ClusterConfig) -> tuple[Input, ...]:
             optional=optional,
         )
 
-    def placed(what: str, *, optional: bool = False) -> Input:
-        target = f"train_data_dir/{base}/{what}"
+    def placed(what: str, below: str = "train_data_dir", *, optional: bool = False) -> Input:
+        target = f"{below}/{base}/{what}"
         return Input(source=f"{source}/{what}", target=target, user=_user(config), optional=optional)
 
-    if config.has_meta_data and base == "train":
+    if config.has_meta_data and base in ("train", "test"):
         raise InvalidError(
-            f"work_dir {config.work_dir}: its train_meta would lie among the files to train with, in "
-            "train_data_dir/train: give the folder another name",
+            f"work_dir {config.work_dir}: its {base}_meta would lie among the files that are dealt, in "
+            f"{base}_data_dir/{base}: give the folder another name",
             field="work_dir",
         )
-    described = (placed("train_meta"), placed("test_meta", optional=True)) if config.has_meta_data else ()
-    return (dealt("train"), dealt("test", optional=True), *described)
+    data = (dealt("train"), dealt("test", optional=True))
+    if not config.has_meta_data:
+        return data
+    tests = ("train_data_dir", "test_data_dir")  # the seed shows train_meta alone: programs look in either
+    return (*data, placed("train_meta"), *(placed("test_meta", below, optional=True) for below in tests))
 
 
 def priority(text: str) -> int:

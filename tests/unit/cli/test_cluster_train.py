@@ -73,7 +73,7 @@ def test_a_blank_of_the_seeds_line_ends_is_no_argument_and_is_told_of(command: C
 def test_data_that_is_not_there_is_told_before_anything_is_sent(command: Command, folder: Path) -> None:
     (folder / "other.py").write_text(CONFIG.replace("/tagging/", "/none/"))
     done = command.type("cluster_train", "--config", "other.py", code=2)
-    assert "other.py: its work_dir lacks what the job needs: there is no /pfs/local/home/ann/none/train" in done.stderr
+    assert "other.py: its work_dir cannot be used: there is no /pfs/local/home/ann/none/train" in done.stderr
     (folder / "tagged.py").write_text(CONFIG.replace("work_dir", "has_meta_data=True, work_dir"))
     assert "tagging/train_meta" in command.type("cluster_train", "--config", "tagged.py", code=2).stderr
 
@@ -86,6 +86,7 @@ def test_of_several_servers_the_one_that_answers_takes_it(command: Command, fold
     assert f"does not answer, so {url} took it: PADDLECLOUD_SERVER={url} asks that one later" in done.stderr
     assert f"{url} took it" in command.type("cluster_train", "--conf=cluster_conf_dwk.py", "-v", "--server", url).stderr
     assert f", {url}" in command.out("config")
+    assert f"commands go to {url}" in command.out("status")
 
 
 def test_modern_flags_and_the_queue_reach_the_job(command: Command, folder: Path) -> None:

@@ -125,6 +125,10 @@ def test_a_password_is_in_no_message() -> None:
         ("x = 'ü'; cluster_config(fs_ugi='ü,geheim')", "x = 'ü'; cluster_config(fs_ugi='ü,')"),
         ("print 1\ncluster_config(fs_ugi='me,geheim', work_dir='/x')", "print 1\ncluster_config(fs_ugi='me,', work"),
         ("cluster_config(fs_ugi='a,geheim')\ncluster_config(fs_ugi='b,geheim')\n", "cluster_config(fs_ugi='a,')\n"),
+        (
+            "# cluster_config(fs_ugi='old,geheim')\ncluster_config(fs_ugi='me,geheim', work_dir='/x')",
+            "# cluster_config(fs_ugi='old,')\ncluster_config(fs_ugi='me,', work_dir='/x')",
+        ),
         ("cluster_config(fs_ugi='me', work_dir='/x')", "cluster_config(fs_ugi='me', work_dir='/x')"),
     ],
 )

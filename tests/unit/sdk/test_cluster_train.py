@@ -67,6 +67,12 @@ def test_seed_003s_image_classification_is_this_job() -> None:
                 user="xxx",
                 optional=True,
             ),
+            Input(
+                source=f"{source}/test_meta",
+                target="test_data_dir/image_classification/test_meta",
+                user="xxx",
+                optional=True,
+            ),
         ),
     )
 
@@ -102,7 +108,7 @@ def test_data_is_on_the_pfs_or_in_hdfs(config: ClusterConfig, source: str) -> No
         (ClusterConfig(work_dir="/x", fs_name="afs://y", user="me"), "fs_name 'afs://y' is not known: it is hdfs://"),
         (ClusterConfig(work_dir="/x", fs_name="hdfs://", user="me"), "fs_name 'hdfs://' is not known"),
         (ClusterConfig(work_dir="/x", fs_name=HDFS), "fs_ugi is missing"),
-        (ClusterConfig(work_dir="/pfs/a/train/", has_meta_data=True), "would lie among the files to train with"),
+        (ClusterConfig(work_dir="/pfs/a/train/", has_meta_data=True), "would lie among the files that are dealt"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(config: ClusterConfig, said: str) -> None:
@@ -114,7 +120,9 @@ def test_a_place_that_cannot_be_is_refused(config: ClusterConfig, said: str) -> 
 def test_a_home_on_the_pfs_is_put_in_the_place_of_the_tilde() -> None:
     spec = cluster_train_spec(ClusterConfig(work_dir="~/x", has_meta_data=True), "conf.py", {}, {})
     sources = [one.source for one in at_home(spec, "/pfs/dc/home/me").inputs]
-    assert sources == [f"/pfs/dc/home/me/x/{what}" for what in ("train", "test", "train_meta", "test_meta")]
+    assert sources == [
+        f"/pfs/dc/home/me/x/{what}" for what in ("train", "test", "train_meta", "test_meta", "test_meta")
+    ]
 
 
 PFS = ClusterConfig(work_dir="/pfs/local/home/me/x")
