@@ -40,10 +40,8 @@ class SlurmRoom:
         """The backend as a new server has it, whose commands are looked for in these folders first."""
         env = {**self.slurm.env, "PATH": ":".join([*map(str, path), self.slurm.env["PATH"]])}
         options = {"account": self.slurm.account} if self.slurm.account else {}
-        cluster = Cluster(
-            **{"name": "hpc", "python": python, "options": options, "accounts": {}, "grace_seconds": 5}
-            | self._of_cluster
-        )
+        asked: dict[str, Any] = {"name": "hpc", "python": python, "options": options, "accounts": {}}
+        cluster = Cluster(**{**asked, "grace_seconds": 5, **self._of_cluster})
         calls = Commands(env=env, seconds=seconds, accounts=cluster.accounts.values())
         self.backend = SlurmBackend(self.root, cluster, calls, clock=now)
         return self.backend

@@ -66,6 +66,7 @@ class JobFile(Struct, frozen=True, kw_only=True):
     requirements: str | None = None
     python: str | float | None = None
     setup: str | tuple[str, ...] | None = None
+    slurm: Mapping[str, str | int | bool] = field(default_factory=dict)
     slurm_env: bool | None = None
 
 
@@ -113,6 +114,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "requirements": file.requirements,
         "python": None if file.python is None else str(file.python),
         "setup": (file.setup,) if isinstance(file.setup, str) else file.setup,
+        "slurm": _texts(file.slurm) or None,
         "slurm_env": file.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -136,6 +138,7 @@ def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
         requirements=wanted.get("requirements", ""),
         python=wanted.get("python", ""),
         setup=tuple(wanted.get("setup", ())),
+        slurm=dict(wanted.get("slurm", {})),
         slurm_env=wanted.get("slurm_env", False),
     )
 
@@ -172,5 +175,5 @@ def _hang(said: str | int | FileHang | None) -> Hang | None:
     return Hang(after_seconds=hang_seconds(hang.after), kill=hang.kill)
 
 
-def _texts(env: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+def _texts(env: Mapping[str, str | int | float | bool] | Mapping[str, str | int | bool]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}

@@ -137,6 +137,9 @@ def add_settings(parser: Parser, *, name: str = "tmp_job", nodes: str = "--nodes
         "--requirements", metavar="FILE", help="its packages (requirements.txt or pyproject.toml, if there); or none"
     )
     parser.add_argument("--python", metavar="VERSION", help="the Python that they are installed for")
+    parser.add_argument(
+        "--slurm", action="append", default=[], metavar="K[=V]", help="an option of sbatch, where the cluster allows it"
+    )
     parser.add_argument("--slurm-env", action="store_true", default=None, help="set the variables of a Slurm step too")
 
 
@@ -178,8 +181,9 @@ def _attend(client: Client, job: str) -> JobDetail:
 def _wanted(args: Namespace) -> tuple[JobSpec, Path | None]:
     file = jobfile.read(Path(args.file)) if args.file else jobfile.JobFile()
     asked = jobfile.asked(file) | flags(args)
-    if "env" in asked:
-        asked["env"] = jobfile.asked(file).get("env", {}) | asked["env"]
+    for name in ("env", "slurm"):
+        if name in asked:
+            asked[name] = jobfile.asked(file).get(name, {}) | asked[name]
     if file.roles and args.command:
         raise InvalidError(f"{args.file} says what its roles run, so no command can follow `--`")
     if not file.roles and "command" not in asked:
@@ -232,6 +236,7 @@ def flags(args: Namespace) -> dict[str, Any]:
         "keep_on_failure": args.keep_on_failure,
         "requirements": args.requirements,
         "python": args.python,
+        "slurm": _slurm(args.slurm) or None,
         "slurm_env": args.slurm_env,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -254,6 +259,12 @@ def environment(settings: list[str]) -> dict[str, str]:
             value = shell.variables()[name]
         found[name] = value
     return found
+
+
+def _slurm(settings: list[str]) -> dict[str, str]:
+    """`partition=low`, or `exclusive` alone."""
+    pairs = [setting.removeprefix("--").partition("=") for setting in settings]
+    return {name: value if given else "true" for name, given, value in pairs}
 
 
 def _command(words: list[str] | None) -> str | None:

@@ -141,6 +141,7 @@ class Client:
                         pyproject.toml if one is there; "none" for none
         python          "3.12", or a path: the Python that they are installed for
         setup           commands that each task runs first
+        slurm           options of sbatch, where its cluster lets jobs set them: {"constraint": "v100"}
         slurm_env       trainers also get the variables of a Slurm step
 
         Returns the job's record, in state `submit`; `wait` waits for its end. The same `idempotency_key` with the

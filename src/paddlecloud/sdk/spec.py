@@ -42,6 +42,7 @@ class Asked(TypedDict, total=False):
     requirements: str
     python: str
     setup: Sequence[str]
+    slurm: Mapping[str, str]
     slurm_env: bool
 
 
@@ -78,6 +79,7 @@ def job_spec(asked: Asked) -> JobSpec:
         requirements=asked.get("requirements", ""),
         python=asked.get("python", ""),
         setup=tuple(asked.get("setup", ())),
+        slurm=dict(asked.get("slurm", {})),
         slurm_env=asked.get("slurm_env", False),
     )
 
@@ -136,6 +138,7 @@ def check_texts(spec: JobSpec) -> None:
     texts = {"name": spec.name, "cluster": spec.cluster, "queue": spec.queue, "bos_url": spec.bos_url}
     texts |= {"command": "".join(role.name + role.command for role in spec.roles)}
     texts |= {f"env {name!r}": name + value for name, value in spec.env.items()}
+    texts |= {f"slurm {name!r}": name + value for name, value in spec.slurm.items()}
     for field, text in texts.items():
         if not is_utf8(text):
             raise InvalidError(f"{field} is not UTF-8 text: {text[:40]!r}; write it in UTF-8", field=field.split()[0])

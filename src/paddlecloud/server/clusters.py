@@ -84,7 +84,15 @@ class Clusters:
                     f"cluster {named!r} is not configured on this server; it has {known}", field="cluster"
                 )
         standings = self._quotas.standings(user, names)
-        return [Offer(name=named, capacity=self._capacity(named), standing=standings[named]) for named in names]
+        return [
+            Offer(
+                name=named,
+                capacity=self._capacity(named),
+                standing=standings[named],
+                options=self._settings.clusters[named].options_of_jobs,
+            )
+            for named in names
+        ]
 
     def list(self, snapshot: Snapshot) -> list[Cluster]:
         return [

@@ -91,8 +91,8 @@ class Shipping:
             raise NotFoundError(f"{job.handle} is not on a cluster whose nodes ask here") from None
         if not 0 <= number < len(names):
             raise NotFoundError(f"{job.handle} has no task number {number}", field="number")
-        run = by.partition(".")[0]
-        if claim(str(handle), run) != run:
+        cluster_job = by.partition(".")[0]
+        if claim(str(handle), cluster_job) != cluster_job:
             raise ConflictError(f"{job.handle} runs already, and was started twice")
         folder = handle / names[number]
         if _claimant(folder / _CLAIM, by) != by:

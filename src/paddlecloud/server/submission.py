@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
@@ -46,6 +47,7 @@ class Offer:
     name: str
     capacity: Resources | None
     standing: Standing
+    options: tuple[str, ...] | None = None  # of Slurm, that a job may set itself; None: it is no Slurm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,16 @@ def check_shape(spec: JobSpec, limits: Limits) -> None:
     _check_texts_of_images(spec)
     _check_care(spec)
     _check_packages(spec)
+    _check_slurm(spec)
 
 
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
     """The job as it is recorded, if one of these clusters could run it within its user's limits."""
     offers = _open_to(offers, lambda offer: offer.standing.refusal(spec, offer.capacity))
+    offers = _open_to(offers, lambda offer: _refuses_options(spec, offer))
+    if spec.slurm:  # elsewhere its options would be passed over in silence
+        offers = offers[:1]
+        spec = replace(spec, cluster=offers[0].name)
     spec = replace(spec, job_type=_job_type(spec, offers))
     offers = _large_enough(spec, offers)
     spec = replace(spec, wall_time_seconds=_wall_time(spec, offers, limits))
@@ -191,6 +198,26 @@ def _check_packages(spec: JobSpec) -> None:
         )
     for number, step in enumerate(spec.setup):
         _check_text(step, f"setup[{number}]", COMMAND_BYTES)
+
+
+def _check_slurm(spec: JobSpec) -> None:
+    for name, value in spec.slurm.items():
+        if why := check_option(name, value):
+            raise InvalidError(f"slurm: {why}", field=f"slurm.{name[:40]}")
+
+
+def _refuses_options(spec: JobSpec, offer: Offer) -> InvalidError | None:
+    names = ", ".join(sorted(spec.slurm))
+    if not spec.slurm or (offer.options is not None and set(spec.slurm) <= set(offer.options)):
+        return None
+    if offer.options is None:
+        words = (
+            f"slurm: cluster {offer.name} is no Slurm, and the job sets {names}: leave it out, or name another cluster"
+        )
+        return InvalidError(words, field="slurm")
+    allowed = ", ".join(offer.options) or "none"
+    words = f"slurm: of the options of sbatch a job on {offer.name} may set {allowed}, and this one sets {names}"
+    return InvalidError(f"{words}; the operator may allow more (clusters.{offer.name}.job_options)", field="slurm")
 
 
 def _check_care(spec: JobSpec) -> None:

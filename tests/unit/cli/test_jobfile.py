@@ -25,6 +25,7 @@ cluster: local
 queue: slow
 priority: 5
 time_limit: 2h
+slurm: {constraint: v100, exclusive: true, nice: 5}
 """
 
 
@@ -49,6 +50,7 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
         "memory": "4Gi",
         "gpus": 1,
         "env": {"A": "b", "N": "1", "F": "true"},
+        "slurm": {"constraint": "v100", "exclusive": "true", "nice": "5"},
     }
     found = jobfile.read(put(tmp_path, WHOLE))
     assert jobfile.asked(found) == expected

@@ -317,3 +317,38 @@ def test_a_job_is_refused_while_too_many_of_its_user_wait() -> None:
         accept(spec(), [free(CPUS, waiting=100)], LIMITS)
     accept(spec(), [free(CPUS, waiting=99)], LIMITS)
     accept(spec(), [free(CPUS, waiting=100), CPUS], LIMITS)
+
+
+SLURM = replace(SILENT, name="hpc", options=("constraint", "qos"))
+CLOSED = replace(SILENT, name="shut", options=())
+
+
+@pytest.mark.parametrize(
+    ("options", "offers", "says"),
+    [
+        ({"partition": "low"}, [SLURM], "a job on hpc may set constraint, qos, and this one sets partition"),
+        ({"qos": "high", "partition": "low"}, [SLURM], "this one sets partition, qos"),
+        ({"qos": "high"}, [CLOSED], "may set none, and this one sets qos"),
+        ({"qos": "high"}, [CLOSED], "clusters.shut.job_options"),
+        ({"qos": "high"}, [CPUS], "cluster local is no Slurm, and the job sets qos"),
+        ({"qos": "high"}, [CPUS, CLOSED], "local is no Slurm"),
+    ],
+)
+def test_options_of_slurm_are_those_that_the_cluster_lets_a_job_set(
+    options: dict[str, str], offers: list[Offer], says: str
+) -> None:
+    with pytest.raises(InvalidError) as refused:
+        accept(spec(slurm=options), offers, LIMITS)
+    assert says in refused.value.message
+    assert refused.value.field == "slurm"
+
+
+def test_a_job_with_options_of_slurm_goes_where_they_are_understood() -> None:
+    assert accept(spec(slurm={"qos": "high"}), [CPUS, SLURM], LIMITS).cluster == "hpc"
+    assert accept(spec(), [CPUS, SLURM], LIMITS).cluster == "default"
+
+
+@pytest.mark.parametrize("options", [{"output": "/etc/passwd"}, {"qos": "a\nb"}, {"\n": "a"}, {"outp": "x"}])
+def test_options_that_no_cluster_could_allow_are_refused(options: dict[str, str]) -> None:
+    with pytest.raises(InvalidError, match="slurm"):
+        check_shape(spec(slurm=options), LIMITS)
