@@ -46,7 +46,9 @@ _SECRETS_AT_HOME = (
     ".paddle/config",
     ".postgresql/postgresql.key",
 )
+_OF_SLURM_ALONE = ("sbatch", "job_options", "slurmrestd", "token_file", "url", "accounts")
 _OF_SLURM = ("PATH", "HOME", "SLURM_CONF")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _OF_STORES = {  # what a datacenter of each kind needs, and what it may have
@@ -150,7 +152,7 @@ def show(value: object) -> str:
     if isinstance(value, timedelta):
         return f'"{format_duration(value.total_seconds())}"'
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {show(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(name)} = {show(one)}" for name, one in value.items()) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
     if isinstance(value, str | Path):
@@ -334,6 +336,8 @@ def _check(settings: Settings, source: str) -> None:
                 + nearest(name, list(settings.clusters)),
                 field="server.default_clusters",
             )
+    for name, cluster in settings.clusters.items():
+        _check_cluster(name, cluster, source)
     for name, queue in settings.queues.items():
         _check_queue(name, queue, settings, source)
     for given, missing in (("certificate", "certificate_key"), ("certificate_key", "certificate")):
@@ -347,6 +351,21 @@ def _check(settings: Settings, source: str) -> None:
             f"{source}: server.host = {server.host!r} is reached from other machines, and nothing would be encrypted: "
             "name server.certificate and server.certificate_key, or set server.insecure = true to allow it",
             field="server.host",
+        )
+
+
+def _check_cluster(name: str, cluster: ClusterSettings, source: str) -> None:
+    of_slurm = [one for one in _OF_SLURM_ALONE if getattr(cluster, one) and cluster.backend != SLURM]
+    if of_slurm:
+        raise ConfigError(
+            f'{source}: clusters.{name}.{of_slurm[0]} is for a Slurm cluster, and its backend is "{cluster.backend}"',
+            field=f"clusters.{name}.{of_slurm[0]}",
+        )
+    if cluster.accounts and not cluster.url:
+        raise ConfigError(
+            f"{source}: clusters.{name}.accounts: other accounts cannot read the server's data folder, so their tasks "
+            f"have to fetch what they need: set clusters.{name}.url to where nodes reach this server",
+            field=f"clusters.{name}.url",
         )
 
 
@@ -382,8 +401,8 @@ def _lines_of(section: str, values: Any) -> Iterator[Line]:
 
 
 def _key(name: str) -> str:
-    """A name as TOML's head of a table has it."""
-    return _quote(name) if "." in name else name
+    """A name as TOML has it."""
+    return name if _BARE_KEY.fullmatch(name) else _quote(name)
 
 
 def _quote(text: str) -> str:
