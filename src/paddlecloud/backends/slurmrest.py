@@ -12,11 +12,12 @@ import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-
-import urllib3
+from urllib.request import Request, urlopen
 
 from paddlecloud.backends.base import BusyError, RefusedError
 from paddlecloud.backends.slurmstate import Seen, by_id, combine, word
@@ -65,7 +66,6 @@ class Rest:
         self._accounting = re.sub(r"/slurm/(v[\d.]+)$", r"/slurmdb/\1", self._url)
         self._token_file = token_file
         self._own = own_account
-        self._pool = urllib3.PoolManager(retries=False, timeout=_SECONDS)
         self._silent_until = 0.0
 
     def submit(self, script: str, account: str | None) -> int:
@@ -99,25 +99,28 @@ class Rest:
     def _ask(self, method: str, url: str, account: str | None, body: object = None) -> dict[str, Any]:
         if time.monotonic() < self._silent_until:
             raise UnreachableError("slurmrestd did not answer a moment ago; it is asked again soon")
+        raw = None if body is None else json.dumps(body).encode()
+        status, text = self._answer(Request(url, raw, self._headers(account or self._own), method=method))
         try:
-            answer = self._pool.request(
-                method,
-                url,
-                body=None if body is None else json.dumps(body),
-                headers=self._headers(account or self._own),
-            )
-        except urllib3.exceptions.HTTPError as error:
-            self._silent_until = time.monotonic() + _PAUSE_SECONDS
-            raise UnreachableError(f"slurmrestd at {urlsplit(url).netloc} does not answer: {error}") from None
-        try:
-            said: dict[str, Any] = answer.json()
+            said: dict[str, Any] = json.loads(text)
         except ValueError:
-            raise UnreachableError(f"slurmrestd answered {answer.status} without a word") from None
-        if answer.status in (401, 403):
+            raise UnreachableError(f"slurmrestd answered {status} without a word") from None
+        if status in (401, 403):
             raise UnreachableError("slurmrestd does not take the token: renew it (scontrol token)")
-        if answer.status >= 400 or said.get("errors"):
-            raise _refusal(said.get("errors") or [{"error": f"it answered {answer.status}"}])
+        if status >= 400 or said.get("errors"):
+            raise _refusal(said.get("errors") or [{"error": f"it answered {status}"}])
         return said
+
+    def _answer(self, asked: Request) -> tuple[int, bytes]:
+        try:
+            with urlopen(asked, timeout=_SECONDS) as answer:
+                return answer.status, answer.read()
+        except HTTPError as refused:
+            return refused.code, refused.read()
+        except (OSError, HTTPException) as error:
+            self._silent_until = time.monotonic() + _PAUSE_SECONDS
+            where = urlsplit(asked.full_url).netloc
+            raise UnreachableError(f"slurmrestd at {where} does not answer: {error}") from None
 
     def _headers(self, account: str) -> dict[str, str]:
         named = Path(self._token_file.replace("{account}", account))
