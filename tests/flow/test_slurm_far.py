@@ -132,16 +132,32 @@ def test_a_job_that_runs_in_the_pfs_is_refused_with_a_sentence(far: Lab) -> None
     assert "do not share the server's files" in far.out("show", "of-pfs")
 
 
-def test_a_job_with_inputs_is_refused_with_a_sentence(far: Lab) -> None:
+def test_each_trainer_fetches_its_share_of_the_inputs(far: Lab) -> None:
     user = json.loads((far.data / "embedded.json").read_text())["user"]
-    far.folder(run_sh="cat data")
-    far.type("cp", "job/run.sh", f"/pfs/local/home/{user}/data")
-    (far.work / "job.yaml").write_text(
-        f"workdir: job\nrun: sh run.sh\ninputs: [{{from: /pfs/local/home/{user}/data}}]\n"
-    )
+    home = f"/pfs/local/home/{user}"
+    data = far.folder("data")
+    for number in range(2):  # one of four trainers gets none
+        (data / f"part-{number}").write_text(f"{number}\n")
+    (data / "deep").mkdir()
+    (data / "deep/er").write_text("5\n")
+    far.type("cp", "data", f"{home}/data")
+    (far.data / "pfs/local/home" / user / "data/stolen").symlink_to(far.data / "key")
+    far.folder(run_sh="cat train.list $(cat train.list); cat one; readlink -f one; ls in")
+    inputs = f"- {{from: {home}/data, to: in, deal: true, list: train.list}}\n- {{from: {home}/data/part-0, to: one}}\n"
+    inputs += f"- {{from: {home}/none, optional: true}}\n"
+    (far.work / "job.yaml").write_text(f"workdir: job\nrun: sh run.sh\nnodes: 4\ninputs:\n{inputs}")
     job = far.out("submit", "-f", "job.yaml").split()[-1]
-    far.ends(job, "failed")
-    assert "inputs are not sent to them yet" in far.out("show", job)
+    far.ends(job, "success")
+    files = ["deep/er", *(f"part-{number}" for number in range(2))]
+    for rank in range(4):
+        mine = files[rank::4]
+        said = far.out("logs", job, "-w", f"trainer-{rank}").splitlines()
+        assert said[: 2 * len(mine) + 1] == [
+            *(f"./in/{file}" for file in mine),
+            *("5" if file == "deep/er" else file[-1] for file in mine),
+            "0",
+        ]
+        assert said[2 * len(mine) + 1].startswith("/tmp/paddlecloud-")
 
 
 def nodes_run(job: str, program: str) -> list[int]:

@@ -119,7 +119,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         writable=[mount.target for mount in launch.mounts if mount.writable],
         cwd=_cwd(launch, here),
         pfs=_pfs(launch, here),
-        inputs=[_given(one) for one in launch.inputs],
+        inputs=[given(one) for one in launch.inputs],
         keep=launch.keep,
         environments=None if here.environments is None else str(here.environments / launch.user),
         requirements=launch.requirements,
@@ -149,7 +149,7 @@ def _role(role: RoleSpec, placement: Placement) -> Role:
     )
 
 
-def _given(one: InputAt) -> Given:
+def given(one: InputAt) -> Given:
     return Given(
         source=one.input.source,
         folder=str(one.folder.absolute()),

@@ -28,6 +28,7 @@ from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import OUTPUT, Held
 from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
+from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.runtime import away, removal, taskfile
@@ -276,13 +277,12 @@ class SlurmBackend:
                 f"the nodes of {self._cluster.name} do not share the server's files, so a job cannot run in "
                 f"{launch.cwd}: send the folder with the job"
             )
-        if launch.inputs:
-            raise RefusedError(
-                f"the nodes of {self._cluster.name} do not share the server's files, and inputs are not sent to them "
-                "yet: use a cluster that shares them, or send the data with the job"
-            )
+        inputs = tuple(
+            dataclasses.replace(one, folder=Path(away.INPUTS, str(number)), path=shipped_name(one.input))
+            for number, one in enumerate(launch.inputs)
+        )
         tree = None if launch.tree is None else Path(away.TREE)
-        return dataclasses.replace(told, tree=tree, results=Path(away.RESULTS), mounts=(), pfs=None)
+        return dataclasses.replace(told, tree=tree, results=Path(away.RESULTS), mounts=(), inputs=inputs, pfs=None)
 
     def _here(self, launch: Launch, folder: str) -> Here:
         account, far = self._cluster.accounts.get(launch.user), bool(self._cluster.url)

@@ -1,12 +1,16 @@
-"""A folder as one stream (a tar archive), made as it is read: nothing of it is kept."""
+"""A folder, or a task's share of an input, as one stream (a tar archive), made as it is read: nothing of it is kept."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from paddlecloud.runtime import inputs
+from paddlecloud.runtime.inputs import Opened
+from paddlecloud.runtime.taskfile import Given, TaskFile
 
 _PIECE_BYTES = 1 << 20
 _BLOCK_BYTES = tarfile.BLOCKSIZE
@@ -51,3 +55,43 @@ def _content(path: str, size: int) -> Iterator[bytes]:
     if left:
         raise OSError(f"{path} became shorter while it was sent")
     yield bytes(-size % _BLOCK_BYTES)
+
+
+def packed_share(task: TaskFile, given: Given, name: str) -> Iterator[bytes]:
+    """What of an input is for a task, as `name` or below a folder of that name; nothing, if it is not there.
+
+    No link is followed: the source is a user's. InputError, before anything is sent, tells what is wrong with it.
+    """
+    descriptor = inputs.open_one(given)
+    if descriptor is None:
+        return iter((bytes(2 * _BLOCK_BYTES),))
+    opened = Opened(given, descriptor, "")
+    try:
+        files, is_folder = inputs.share(task, opened), opened.is_folder
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return _shared(descriptor, files, name, is_folder=is_folder)
+
+
+def _shared(descriptor: int, files: Sequence[str], name: str, *, is_folder: bool) -> Iterator[bytes]:
+    try:
+        if is_folder:
+            yield _header(name, tarfile.DIRTYPE, 0o755, 0)
+        for file in files:
+            found = inputs.open_below(os.dup(descriptor), file)
+            try:
+                size = os.fstat(found).st_size
+                yield _header(f"{name}/{file}" if file else name, tarfile.REGTYPE, 0o444, size)
+                yield from _content(f"/proc/self/fd/{found}", size)
+            finally:
+                os.close(found)
+    finally:
+        os.close(descriptor)
+    yield bytes(2 * _BLOCK_BYTES)
+
+
+def _header(name: str, kind: bytes, mode: int, size: int) -> bytes:
+    made = tarfile.TarInfo(name)
+    made.type, made.mode, made.size = kind, mode, size
+    return made.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")

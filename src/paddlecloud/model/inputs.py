@@ -47,6 +47,11 @@ def base_name(source: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def shipped_name(one: Input) -> str:
+    """What an input is called where it is brought to, whatever becomes of it there."""
+    return base_name(one.source) or "files"
+
+
 def default_target(source: str) -> str:
     """Where what comes from a source goes if nobody says: to its own name."""
     return base_name(source) or HERE

@@ -22,6 +22,7 @@ from paddlecloud.runtime.taskfile import TaskFile
 ROOT = "/paddlecloud"  # what stands, in the task file, for the folder of the node's own
 TREE = f"{ROOT}/tree"
 RESULTS = f"{ROOT}/results"
+INPUTS = f"{ROOT}/inputs"
 ENVIRONMENTS = f"{ROOT}/../environments"
 _FETCH_SECONDS = 600.0
 _LAST_WORD_SECONDS = 3600.0
@@ -56,13 +57,13 @@ def main(environ: Mapping[str, str]) -> int:
 
 def _run(server: Server, scratch: _Scratch, claim: Mapping[str, object], environ: Mapping[str, str]) -> int:
     order = taskfile.decode(json.dumps(claim["order"]).encode())
-    task = scratch.settle(order)
+    task = _with_inputs(server, scratch.settle(order))
     folder = TaskFolder(os.path.join(scratch.path, task.handle, task.task))
     os.makedirs(os.path.dirname(folder.path))
     os.makedirs(os.path.join(scratch.path, "results"), exist_ok=True)
     folder.create(taskfile.encode(task))
     if claim["brings_tree"]:
-        _Tar(server, scratch).fetch()
+        _Tar(server, os.path.join(scratch.path, "tree"), "tree").fetch()
     carrier = _Carrier(server, task, folder)
     runner = os.fork()
     if runner == 0:
@@ -74,6 +75,21 @@ def _run(server: Server, scratch: _Scratch, claim: Mapping[str, object], environ
     _pass_on_stops(runner)
     status = carrier.carry_until_the_end_of(runner)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else _NOT_STARTED
+
+
+def _with_inputs(server: Server, task: TaskFile) -> TaskFile:
+    """The task with its share of each input here. What cannot be had is told when it starts, as on any machine."""
+    here = []
+    for number, given in enumerate(task.inputs):
+        try:
+            _Tar(server, given.folder, f"tasks/{task.task}/inputs/{number}").fetch()
+        except RefusedError:
+            here.append(given)
+            continue
+        # It was dealt there: a folder without files is a share, too.
+        came = os.path.isdir(os.path.join(given.folder, given.path))
+        here.append(given._replace(deal=False, optional=given.optional or came))
+    return task._replace(inputs=here)
 
 
 class _Scratch:
@@ -92,7 +108,8 @@ class _Scratch:
             for name, value in task._asdict().items()
             if isinstance(value, str) and value.startswith(ROOT + "/") and name != "command"
         }
-        return task._replace(**moved)
+        inputs = [given._replace(folder=self._here(given.folder)) for given in task.inputs]
+        return task._replace(inputs=inputs, **moved)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -103,9 +120,10 @@ class _Scratch:
 
 
 class _Tar:
-    def __init__(self, server: Server, scratch: _Scratch) -> None:
+    def __init__(self, server: Server, target: str, path: str) -> None:
         self._server = server
-        self._target = os.path.join(scratch.path, "tree")
+        self._target = target
+        self._path = path
 
     def fetch(self) -> None:
         """The job's files, all of them or none."""
@@ -113,8 +131,8 @@ class _Tar:
 
     def _fetch_once(self) -> None:
         shutil.rmtree(self._target, ignore_errors=True)
-        os.mkdir(self._target, 0o755)
-        answer = self._server.open("GET", "tree")
+        os.makedirs(self._target, 0o755)
+        answer = self._server.open("GET", self._path)
         try:
             with tarfile.open(fileobj=answer, mode="r|") as packed:
                 packed.extractall(self._target)

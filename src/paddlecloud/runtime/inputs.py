@@ -39,7 +39,7 @@ class Opened(NamedTuple):
 def open_all(task: TaskFile, folder: TaskFolder) -> list[Opened]:
     found = []
     for number, given in enumerate(task.inputs):
-        descriptor = _open(given)
+        descriptor = open_one(given)
         if descriptor is not None:
             found.append(Opened(given, descriptor, f"{folder.inputs}/{number}"))
     return found
@@ -82,16 +82,10 @@ def link(folder: TaskFolder, opened: list[Opened]) -> None:
         os.close(one.descriptor)
 
 
-def _open(given: Given) -> int | None:
+def open_one(given: Given) -> int | None:
     """A descriptor of the source; None: it is not there, and need not be."""
     try:
-        found = os.open(given.folder, os.O_PATH | os.O_CLOEXEC)
-        for name in given.path.split("/") if given.path else ():
-            outer = found
-            try:
-                found = os.open(name, _LOOK, dir_fd=outer)
-            finally:
-                os.close(outer)
+        found = open_below(os.open(given.folder, os.O_PATH | os.O_CLOEXEC), given.path)
     except (FileNotFoundError, NotADirectoryError):
         if given.optional:
             return None
@@ -102,17 +96,35 @@ def _open(given: Given) -> int | None:
     return found
 
 
+def open_below(folder: int, path: str) -> int:
+    """A descriptor of what is at a path of a folder, by no link, which takes that of the folder's place."""
+    for name in path.split("/") if path else ():
+        outer = folder
+        try:
+            folder = os.open(name, _LOOK, dir_fd=outer)
+        finally:
+            os.close(outer)
+    return folder
+
+
+def share(task: TaskFile, one: Opened) -> list[str]:
+    """The files of a source that are for a task, by their paths in it; "" is the source itself."""
+    files = _files(one.descriptor) if one.is_folder else [""]
+    if not files and not one.given.optional:
+        raise InputError(f"there are no files in {one.given.source}, which is an input of the job")
+    if one.given.deal:
+        return files[task.rank :: task.trainer_count] if task.trains else []
+    return files
+
+
 def _place_one(task: TaskFile, work: str, one: Opened) -> list[str]:
     """What was put there, by its path in the working directory."""
-    given = one.given
-    if not one.is_folder:
-        files, target = [""], os.path.basename(given.path) if given.target == _HERE else given.target
-    else:
-        files, target = _files(one.descriptor), "" if given.target == _HERE else f"{given.target}/"
-        if not files and not given.optional:
-            raise InputError(f"there are no files in {given.source}, which is an input of the job")
-    if given.deal:
-        files = files[task.rank :: task.trainer_count] if task.trains else []
+    target = one.given.target
+    if one.is_folder:
+        target = "" if target == _HERE else f"{target}/"
+    elif target == _HERE:
+        target = os.path.basename(one.given.path)
+    files = share(task, one)
     os.close(_folder(work, os.path.dirname(target)))  # also where none is for this task
     by_folder: dict[str, list[str]] = {}
     for file in files:

@@ -24,15 +24,13 @@ from paddlecloud.model.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from paddlecloud.model.inputs import HdfsPath, base_name, is_hdfs, parse_hdfs
+from paddlecloud.model.inputs import HdfsPath, is_hdfs, parse_hdfs, shipped_name
 from paddlecloud.model.job import Input, Job, JobSpec
 from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
 from paddlecloud.server.pfs import Pfs, in_its_words
 from paddlecloud.server.settings import HdfsSettings
-
-_TOP = "files"  # what the root of a file system is called on this disk
 
 
 class Load:
@@ -47,7 +45,7 @@ class Load:
 
     def listed(self) -> Sequence[Item]:
         try:
-            items = self.source.listed(self._path, _name(self._input))
+            items = self.source.listed(self._path, shipped_name(self._input))
         except InvalidError as error:
             raise InvalidError(f"{self.name} has a name in it that no disk takes: {error.message}") from None
         except NotFoundError:
@@ -133,7 +131,7 @@ class InputService:
             store, _ = self._pfs.at(place)
             if store.folder is not None:
                 return InputAt(input=one, folder=store.folder / place.root, path=place.below)
-        return InputAt(input=one, folder=self._brought(job, number).tree, path=_name(one))
+        return InputAt(input=one, folder=self._brought(job, number).tree, path=shipped_name(one))
 
     def _brought(self, job: Job, number: int) -> Brought:
         return Brought(self._folder / job.id, f"input-{number}")
@@ -166,10 +164,6 @@ class InputService:
         if place.area is Area.ABOVE:
             raise InvalidError(f"{one.source} is too much for an input: name a folder in it")
         return place
-
-
-def _name(one: Input) -> str:
-    return base_name(one.source) or _TOP
 
 
 def _in_words(error: PaddleCloudError, one: Input) -> PaddleCloudError:

@@ -9,17 +9,22 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from paddlecloud.backends.base import InputAt
+from paddlecloud.backends.orders import given
 from paddlecloud.files.arriving import ArrivingFiles, ArrivingLogs
-from paddlecloud.files.packed import packed
+from paddlecloud.files.packed import packed, packed_share
 from paddlecloud.model import paths
 from paddlecloud.model.away import Claim, OutputLength, Run, TaskEnd, TaskNews
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
+from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Job
 from paddlecloud.model.log import LogLength
+from paddlecloud.runtime import taskfile
 from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder, claim, stop_file
+from paddlecloud.runtime.inputs import InputError
 from paddlecloud.runtime.node import TASKS
 from paddlecloud.runtime.processes import Identity
 from paddlecloud.server.jobs import task_names
@@ -51,6 +56,7 @@ class Shipping:
         cipher: Cipher,
         tasks: Path,  # the folder with one for each cluster
         tree: Callable[[Job], Path | None],
+        inputs: Callable[[Job], Sequence[InputAt]],
         wake: Callable[[], None],
     ) -> None:
         self._jobs = jobs
@@ -59,6 +65,7 @@ class Shipping:
         self._cipher = cipher
         self.tasks = tasks
         self._tree = tree
+        self._inputs = inputs
         self._wake = wake
 
     def token(self, job: Job) -> str:
@@ -106,6 +113,20 @@ class Shipping:
         if folder is None:
             raise NotFoundError(f"{job.id} has no files of its own")
         return packed(folder)
+
+    def input(self, job: Job, task: str, number: int) -> Iterator[bytes]:
+        """What of an input is for a task, as one stream."""
+        self._check_task(job, task)
+        if not 0 <= number < len(job.spec.inputs):
+            raise NotFoundError(f"{job.id} has no input number {number}", field="number")
+        at = self._inputs(job)[number]
+        try:
+            order = taskfile.read(TaskFolder(str(self._handle(job) / task)).task_file)
+            return packed_share(order, given(at), shipped_name(at.input))
+        except InputError as error:
+            raise NotFoundError(str(error), field="number") from None
+        except OSError:
+            raise NotFoundError(f"{job.handle} is not on a cluster whose nodes ask here") from None
 
     def tell(self, job: Job, task: str, news: TaskNews) -> None:
         """Keep what became of a task."""

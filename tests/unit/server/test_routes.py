@@ -17,6 +17,7 @@ READING = {("POST", "/v1/jobs/{job_id}/pack"), ("POST", "/v1/packs/read")}
 OF_TASKS = {  # no user's credential opens these
     ("GET", "/v1/jobs/{job_id}/runtime"),
     ("GET", "/v1/jobs/{job_id}/tree"),
+    ("GET", "/v1/jobs/{job_id}/tasks/{task}/inputs/{number}"),
     ("POST", "/v1/jobs/{job_id}/claims"),
     *(("PUT", f"/v1/jobs/{{job_id}}/tasks/{{task}}/{what}") for what in ("log", "news", "output")),
 }
@@ -41,7 +42,7 @@ def test_no_route_takes_two_turns_for_one_request() -> None:
 
 def filled(path: str, job: str) -> str:
     parts = {"job_id": job, "name": "bob", "task": "trainer-0", "path:any_path": "log/trainer-0.log", "ak": "a" * 32}
-    for name, value in (parts | {"token_id": "token-1", "sha256": "0" * 64}).items():
+    for name, value in (parts | {"token_id": "token-1", "sha256": "0" * 64, "number": "0"}).items():
         path = path.replace(f"{{{name}}}", value)
     assert "{" not in path
     return path + ("?follow=0" if path.endswith(("/events", "/logs")) else "")

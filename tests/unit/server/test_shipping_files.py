@@ -100,6 +100,12 @@ def test_a_job_without_files_has_none_to_fetch(server: Running) -> None:
     assert server.ask("GET", f"/v1/jobs/{job}/tree", token=token_of(server, job)).status == 404
 
 
+@pytest.mark.parametrize("path", ["trainer-0/inputs/0", "trainer-0/inputs/-1", "trainer-9/inputs/0", "x/inputs/0"])
+def test_an_input_that_a_task_has_not_is_not_found(server: Running, path: str) -> None:
+    job = server.run()
+    assert server.ask("GET", f"/v1/jobs/{job}/tasks/{path}", token=token_of(server, job)).status == 404
+
+
 def test_what_a_task_tells_is_in_its_folder(server: Running) -> None:
     job = server.run()
     folder = TaskFolder(str(placed(server, job) / "trainer-0"))

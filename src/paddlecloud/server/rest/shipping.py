@@ -43,6 +43,15 @@ def get_tree(job: OfTask, called: Called) -> Response:
     return made_of(called.shipping.tree(job), called.shares, job.user)
 
 
+@router.get(
+    "/jobs/{job_id}/tasks/{task}/inputs/{number}",
+    openapi_extra=says(bytes, media=BYTES, errors=(404, 409), security=("task",)),
+)
+def get_input(task: str, number: int, job: OfTask, called: Called) -> Response:
+    """What of an input of the job, by its number, is for a task: a tar archive."""
+    return made_of(called.shipping.input(job, task, number), called.shares, job.user)
+
+
 @router.put(
     "/jobs/{job_id}/tasks/{task}/news",
     status_code=204,
