@@ -136,7 +136,7 @@ def test_each_trainer_fetches_its_share_of_the_inputs(far: Lab) -> None:
     user = json.loads((far.data / "embedded.json").read_text())["user"]
     home = f"/pfs/local/home/{user}"
     data = far.folder("data")
-    for number in range(5):
+    for number in range(2):  # one of four trainers gets none
         (data / f"part-{number}").write_text(f"{number}\n")
     (data / "deep").mkdir()
     (data / "deep/er").write_text("5\n")
@@ -148,7 +148,7 @@ def test_each_trainer_fetches_its_share_of_the_inputs(far: Lab) -> None:
     (far.work / "job.yaml").write_text(f"workdir: job\nrun: sh run.sh\nnodes: 4\ninputs:\n{inputs}")
     job = far.out("submit", "-f", "job.yaml").split()[-1]
     far.ends(job, "success")
-    files = ["deep/er", *(f"part-{number}" for number in range(5))]
+    files = ["deep/er", *(f"part-{number}" for number in range(2))]
     for rank in range(4):
         mine = files[rank::4]
         said = far.out("logs", job, "-w", f"trainer-{rank}").splitlines()
