@@ -127,7 +127,7 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
     stopped = None if report.stop is not None and _all_roles_succeeded(job, report) else _why_stopped(job, report)
     if stopped is not None:
         stop, why = stopped
-        if not report.ended:
+        if not report.ended or ENDS[stop] not in MOVES[job.state]:
             return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=why)
         return _again_or_failed(job, stop, why, now, _last_end(report, now), attempts_limit)
     if _all_roles_succeeded(job, report):

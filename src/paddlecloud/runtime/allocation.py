@@ -113,9 +113,10 @@ def _expand_one(name: str) -> Iterator[str]:
     before, ranges, after = found.groups()
     rest = list(_expand_one(after))
     for one in ranges.split(","):
-        first, _, last = one.partition("-")
-        if not first.isdigit() or not (last or first).isdigit() or int(last or first) - int(first) > _LONGEST_LIST:
+        span = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", one)
+        if span is None or int(span.group(2) or 0) - int(span.group(1)) > _LONGEST_LIST:
             raise AllocationError(f"{name!r} is no list of nodes")
+        first, last = span.groups()
         for value in range(int(first), int(last or first) + 1):
             for end in rest:
                 yield f"{before}{str(value).zfill(len(first))}{end}"

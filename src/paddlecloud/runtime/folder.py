@@ -172,7 +172,7 @@ def claim(handle_folder: str, by: str) -> str:
     """Who runs the tasks of a handle: this one, if it is the first to say so. A cluster that was asked twice, since its
     answer to the first was lost, starts all of them twice, and tasks of the one must not meet those of the other."""
     path, own = claim_file(handle_folder), f"{handle_folder}/.claim-{os.urandom(8).hex()}"
-    smallfiles.write_new(own, by.encode(), 0o600)
+    smallfiles.write_new(own, by.encode("utf-8", "replace"), 0o600)
     try:
         os.link(own, path)
     except FileExistsError:

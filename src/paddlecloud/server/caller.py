@@ -23,9 +23,9 @@ from paddlecloud.model.tree import CHUNK_BYTES
 from paddlecloud.model.units import format_size
 from paddlecloud.model.user import Scope
 from paddlecloud.model.wire import nearest
+from paddlecloud.server.agreement import is_loopback
 from paddlecloud.server.audit import Origin
 from paddlecloud.server.auth import Identity
-from paddlecloud.server.config import is_loopback
 from paddlecloud.server.services import Services
 
 JSON_BYTES = 1024 * 1024

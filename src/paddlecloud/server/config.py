@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import json
 import os
 import re
@@ -21,13 +20,13 @@ from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.pfs import PUBLIC
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
+from paddlecloud.server.agreement import check
 from paddlecloud.server.kinds import WrongError, without_password
 from paddlecloud.server.settings import (
     HDFS,
     LOCAL,
     S3,
     SECTIONS,
-    SLURM,
     ClusterSettings,
     DatacenterSettings,
     HdfsSettings,
@@ -47,6 +46,7 @@ _SECRETS_AT_HOME = (
     ".postgresql/postgresql.key",
 )
 _OF_SLURM = ("PATH", "HOME", "SLURM_CONF")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CLUSTER_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _OF_STORES = {  # what a datacenter of each kind needs, and what it may have
@@ -101,7 +101,7 @@ def parse(
         embedded=embedded,
         **sections,
     )
-    _check(settings, source)
+    check(settings, source)
     return settings
 
 
@@ -150,7 +150,7 @@ def show(value: object) -> str:
     if isinstance(value, timedelta):
         return f'"{format_duration(value.total_seconds())}"'
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {show(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(name)} = {show(one)}" for name, one in value.items()) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
     if isinstance(value, str | Path):
@@ -325,56 +325,6 @@ def _check_datacenter(name: str, datacenter: DatacenterSettings, source: str) ->
             )
 
 
-def _check(settings: Settings, source: str) -> None:
-    server = settings.server
-    for name in server.default_clusters:
-        if name not in settings.clusters:
-            raise ConfigError(
-                f"{source}: server.default_clusters names {name!r}, which is not configured"
-                + nearest(name, list(settings.clusters)),
-                field="server.default_clusters",
-            )
-    for name, queue in settings.queues.items():
-        _check_queue(name, queue, settings, source)
-    for given, missing in (("certificate", "certificate_key"), ("certificate_key", "certificate")):
-        if getattr(server, given) is not None and getattr(server, missing) is None:
-            raise ConfigError(
-                f"{source}: server.{given} is given without server.{missing}: name both files, or neither",
-                field=f"server.{missing}",
-            )
-    if server.certificate is None and not server.insecure and not is_loopback(server.host):
-        raise ConfigError(
-            f"{source}: server.host = {server.host!r} is reached from other machines, and nothing would be encrypted: "
-            "name server.certificate and server.certificate_key, or set server.insecure = true to allow it",
-            field="server.host",
-        )
-
-
-def _check_queue(name: str, queue: QueueSettings, settings: Settings, source: str) -> None:
-    full = f"{_QUEUES}.{name}"
-    if queue.cluster not in (known := [DEFAULT, *settings.clusters]):
-        raise ConfigError(
-            f"{source}: {full}.cluster names {queue.cluster!r}, which is not configured{nearest(queue.cluster, known)}",
-            field=f"{full}.cluster",
-        )
-    clusters = settings.default_clusters if queue.cluster == DEFAULT else (queue.cluster,)
-    if queue.sbatch and all(settings.clusters[one].backend != SLURM for one in clusters):
-        raise ConfigError(
-            f"{source}: {full}.sbatch is for Slurm, and its jobs go to {', '.join(clusters)}: leave it out",
-            field=f"{full}.sbatch",
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone, or reaches us from there."""
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_loopback
-
-
 def _lines_of(section: str, values: Any) -> Iterator[Line]:
     for one in dataclasses.fields(values):
         value = getattr(values, one.name)
@@ -382,8 +332,8 @@ def _lines_of(section: str, values: Any) -> Iterator[Line]:
 
 
 def _key(name: str) -> str:
-    """A name as TOML's head of a table has it."""
-    return _quote(name) if "." in name else name
+    """A name as TOML has it."""
+    return name if _BARE_KEY.fullmatch(name) else _quote(name)
 
 
 def _quote(text: str) -> str:

@@ -14,6 +14,7 @@ from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import parse_duration, parse_size
 
+_ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _PASSWORD_OF_USER = re.compile(r"(://[^:@/?]*):.*@")
 _PASSWORD_AS_OPTION = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
@@ -132,6 +133,22 @@ def sbatch(value: object) -> Table:
     for name, text in found.items():
         if why := check_option(name, text):
             raise WrongError(f"options of sbatch: {why}")
+    return found
+
+
+def option_names(value: object) -> tuple[str, ...]:
+    found = names(value)
+    for name in found:
+        if why := check_option(name, ""):
+            raise WrongError(f"names of options of sbatch: {why}")
+    return found
+
+
+def accounts(value: object) -> Table:
+    found = table(value)
+    for account in found.values():
+        if not _ACCOUNT.fullmatch(account) or account == "root":
+            raise WrongError(f'a table of names of Unix accounts, such as {{alice = "a123"}}, and {account!r} is none')
     return found
 
 

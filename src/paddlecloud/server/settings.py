@@ -248,7 +248,9 @@ class ClusterSettings:
         'slurm: options of sbatch for every job, such as {partition = "batch", account = "lab"}.',
     )
     job_options: tuple[str, ...] = setting(
-        (), kinds.names, 'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.'
+        (),
+        kinds.option_names,
+        'slurm: options of sbatch that a job may set itself, such as ["constraint"]; empty: none.',
     )
     start_within: timedelta | None = setting(
         None,
@@ -269,9 +271,14 @@ class ClusterSettings:
     python: str = setting("python3", kinds.text, "slurm: the Python of its nodes, 3.8 or newer.")
     accounts: Mapping[str, str] = setting(
         kinds.Table(),
-        kinds.table,
+        kinds.accounts,
         'slurm: whose jobs run as which Unix account, by sudo, such as {alice = "a123"}; others: as the server itself.',
     )
+
+    @property
+    def options_of_jobs(self) -> tuple[str, ...] | None:
+        """Those of Slurm that a job may set; None: this is no Slurm."""
+        return self.job_options if self.backend == SLURM else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

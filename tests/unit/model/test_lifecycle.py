@@ -101,6 +101,39 @@ def test_a_gone_job_gets_its_next_attempt_until_there_are_no_more() -> None:
     assert (held.to, held.stop) == (JobState.KILLING, StopReason.NODE_LOST)
 
 
+def test_what_its_cluster_ended_before_it_began_has_never_run() -> None:
+    report = Report(
+        tasks=(TaskReport(name="trainer-0", state=TaskState.FAILED),), stop=StopReason.ASKED, why="cancelled in Slurm"
+    )
+    move = sure(advance(a_job(JobState.SCHEDULE), report))
+    assert (move.to, move.stop, move.error) == (JobState.KILLING, StopReason.ASKED, "cancelled in Slurm")
+    ended = lifecycle.apply(a_job(JobState.SCHEDULE), move)
+    assert ended.started_at is None
+    assert sure(advance(ended, report)).to is JobState.KILLED
+
+
+@pytest.mark.parametrize(
+    ("stop", "to"),
+    [
+        (StopReason.WALL_TIME, JobState.TIMEOUT),
+        (StopReason.ASKED, JobState.KILLED),
+        (StopReason.PREEMPTED, JobState.QUEUE),
+        (StopReason.NODE_LOST, JobState.QUEUE),
+    ],
+)
+def test_what_its_cluster_ended_ends_as_the_cluster_says_unless_its_trainers_were_done(
+    stop: StopReason, to: JobState
+) -> None:
+    def after(trainers: TaskState) -> JobState:
+        report = replace(a_report(trainers, trainers, FAILED), stop=stop, why="as Slurm says")
+        job = a_job(JobState.RUNNING)
+        job = lifecycle.apply(job, sure(advance(job, report)))
+        return lifecycle.apply(job, sure(advance(job, report))).state if job.state is JobState.KILLING else job.state
+
+    assert after(FAILED) is to
+    assert after(SUCCEEDED) is JobState.SUCCESS
+
+
 def ends_of(retry: Retry, *exit_codes: int) -> list[tuple[JobState, str]]:
     """Where each attempt ends whose second trainer ends with one of these codes."""
     job, found = a_job(JobState.RUNNING, attempt=0), []
@@ -231,7 +264,12 @@ def test_every_reason_ends_in_a_state_that_killing_may_reach() -> None:
 
 
 reports = st.one_of(
-    st.none(), st.builds(a_report, *[st.sampled_from(TaskState)] * 3, signal=st.sampled_from([None, 9]))
+    st.none(),
+    st.builds(
+        lambda report, stop: replace(report, stop=stop, why="as its cluster says" if stop else ""),
+        st.builds(a_report, *[st.sampled_from(TaskState)] * 3, signal=st.sampled_from([None, 9])),
+        st.sampled_from([None, None, StopReason.WALL_TIME, StopReason.PREEMPTED, StopReason.ASKED]),
+    ),
 )
 steps = st.lists(st.tuples(st.sampled_from(["look", "place", "kill"]), reports, st.integers(0, 900)), max_size=25)
 

@@ -39,6 +39,19 @@ def test_what_is_printed_is_the_file_that_gives_the_same_settings() -> None:
     assert config.parse(tomllib.loads(config.render(settings))) == settings
 
 
+def test_a_slurm_cluster_is_read_and_printed() -> None:
+    settings = parse(
+        '[clusters.hpc]\nbackend = "slurm"\nurl = "https://box:8642"\npython = "/opt/python3"\n'
+        'sbatch = {partition = "a&b", nice = 1, exclusive = true}\njob_options = ["qos", "constraint"]\n'
+        'accounts = {"ann@lab.org" = "a123"}\n[clusters.mine]\n'
+    )
+    hpc = settings.clusters["hpc"]
+    assert hpc.sbatch == {"partition": "a&b", "nice": "1", "exclusive": "true"}
+    assert (hpc.accounts, hpc.python) == ({"ann@lab.org": "a123"}, "/opt/python3")
+    assert (hpc.options_of_jobs, settings.clusters["mine"].options_of_jobs) == (("qos", "constraint"), None)
+    assert config.parse(tomllib.loads(config.render(settings))) == settings
+
+
 def test_every_setting_has_a_line_of_help() -> None:
     for line in config.reference():
         assert line.help.endswith("."), line
@@ -111,6 +124,21 @@ def test_what_the_settings_name_is_kept_from_tasks_but_not_twice_what_is_in_a_fo
         ("[hdfs]\nurl = 'http://nn:9870'", 'must be a table: write [hdfs."url"]'),
         ("[hdfs.'nn:54310']\nuser = 'u'", 'hdfs."nn:54310".url is missing'),
         ("[hdfs.'hdfs://nn:54310']\nurl = 'http://nn:9870'", "is no name of a file system"),
+        ('[clusters.hpc]\nbackend = "slurm"\nsbatch = {output = "/x"}', "is set by the server itself"),
+        ('[clusters.hpc]\nbackend = "slurm"\nsbatch = {Partition = "x"}', "no long option of sbatch"),
+        ('[clusters.hpc]\nbackend = "slurm"\nsbatch = {partition = "a\\nb"}', "one line of plain letters"),
+        ('[clusters.hpc]\nbackend = "slurm"\nsbatch = {partition = ["a"]}', "a table of texts"),
+        ('[clusters.hpc]\nbackend = "slurm"\nsbatch = "partition=a"', "a table of texts"),
+        ('[clusters.hpc]\nbackend = "slurm"\njob_options = "constraint"', "a list of names"),
+        ('[clusters.hpc]\nbackend = "slurm"\njob_options = ["wrap"]', "is set by the server itself"),
+        ('[clusters.hpc]\nbackend = "slurm"\njob_options = ["outp"]', "may be short for 'output'"),
+        ('[clusters.hpc]\nbackend = "slurm"\naccounts = {ann = "root"}', "names of Unix accounts"),
+        ('[clusters.hpc]\nbackend = "slurm"\naccounts = {ann = "-u root"}', "names of Unix accounts"),
+        ('[clusters.hpc]\nbackend = "slurm"\naccounts = {ann = "#0"}', "names of Unix accounts"),
+        ('[clusters.hpc]\nbackend = "slurm"\naccounts = {ann = "a123"}', "set clusters.hpc.url"),
+        ('[clusters.hpc]\nbackend = "slurm"\npython = 3', "a text"),
+        ('[clusters.local]\nsbatch = {partition = "a"}', 'is for a Slurm cluster, and its backend is "local"'),
+        ('[clusters.local]\njob_options = ["qos"]', "is for a Slurm cluster"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_to_write(text: str, says: str) -> None:

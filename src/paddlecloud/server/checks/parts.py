@@ -10,8 +10,8 @@ from paddlecloud.model.finding import Finding, failed, ok, warning
 from paddlecloud.model.job import Resources
 from paddlecloud.model.units import format_size
 from paddlecloud.server import certificate, mail
+from paddlecloud.server.agreement import is_loopback
 from paddlecloud.server.checks.site import Site
-from paddlecloud.server.config import is_loopback
 from paddlecloud.server.policy import policy_line
 
 
