@@ -158,7 +158,7 @@ def test_options_are_those_that_the_operator_allows(lab: Lab, slurm: Slurm) -> N
     lab.folder()
     done = lab.type("submit", "job", "--slurm", "qos=high", "--", "true", code=None)
     assert done.returncode != 0
-    assert "may set nodelist, partition, exclusive" in done.stderr
+    assert "qos cannot be set by jobs on cluster hpc, whose operator allows nodelist, partition" in done.stderr
     (lab.work / "job.yaml").write_text("run: 'true'\nworkdir: job\nslurm: {partition: low, exclusive: true}\n")
     job = submit(lab, "-f", "job.yaml")
     lab.ends(job, "success")
