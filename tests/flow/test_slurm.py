@@ -94,7 +94,7 @@ def test_a_folder_runs_with_a_live_log_and_its_results_come_back(lab: Lab) -> No
     (lab.work / "job" / "words.txt").write_text("words of mine\n")
     job = submit(lab, "job", "--", "sh", "run.sh")
     wait_until(lambda: "words of mine" in lab.type("logs", job, code=None).stdout, "the log is live", seconds=60)
-    assert lab.field(job, "job_status") == "running"
+    in_state(lab, job, "running")
     go.touch()
     lab.ends(job, "success")
     lab.out("cp", job, "got")
