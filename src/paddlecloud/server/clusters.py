@@ -89,7 +89,7 @@ class Clusters:
                 name=named,
                 capacity=self._capacity(named),
                 standing=standings[named],
-                options=self._settings.clusters[named].job_options,
+                options=self._settings.clusters[named].options_of_jobs,
             )
             for named in names
         ]

@@ -275,6 +275,11 @@ class ClusterSettings:
         'slurm: whose jobs run as which Unix account, by sudo, such as {alice = "a123"}; others: as the server itself.',
     )
 
+    @property
+    def options_of_jobs(self) -> tuple[str, ...] | None:
+        """Those of Slurm that a job may set; None: this is no Slurm."""
+        return self.job_options if self.backend == SLURM else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:

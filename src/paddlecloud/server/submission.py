@@ -47,7 +47,7 @@ class Offer:
     name: str
     capacity: Resources | None
     standing: Standing
-    options: tuple[str, ...] = ()  # of Slurm, that a job may set itself
+    options: tuple[str, ...] | None = None  # of Slurm, that a job may set itself; None: it is no Slurm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +282,11 @@ def _check_options(spec: JobSpec, offers: Sequence[Offer]) -> None:
         if wrong := check_option(name[:80], value):
             raise InvalidError(f"slurm: {wrong}", field=field)
         for offer in offers:
+            if offer.options is None:
+                raise InvalidError(
+                    f"slurm: cluster {offer.name} is no Slurm: leave {name} out, or name another cluster",
+                    field=field,
+                )
             if name not in offer.options:
                 allowed = ", ".join(offer.options) or "none"
                 raise InvalidError(

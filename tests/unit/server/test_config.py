@@ -48,7 +48,7 @@ def test_a_slurm_cluster_is_read_and_printed() -> None:
     hpc = settings.clusters["hpc"]
     assert hpc.sbatch == {"partition": "a&b", "nice": "1", "exclusive": "true"}
     assert (hpc.accounts, hpc.python) == ({"ann@lab.org": "a123"}, "/opt/python3")
-    assert hpc.job_options == ("qos", "constraint")
+    assert (hpc.options_of_jobs, settings.clusters["mine"].options_of_jobs) == (("qos", "constraint"), None)
     assert config.parse(tomllib.loads(config.render(settings))) == settings
 
 

@@ -151,8 +151,10 @@ def test_a_job_sets_only_what_its_operator_lets_it_ask_of_slurm(asked: dict[str,
 
 def test_what_a_job_asks_of_slurm_must_be_allowed_wherever_it_may_go() -> None:
     allowed = replace(SILENT, options=("nice",))
-    with pytest.raises(InvalidError, match="nice cannot be set by jobs on cluster local, whose operator allows none"):
+    with pytest.raises(InvalidError, match="cluster local is no Slurm: leave nice out, or name another cluster"):
         accept(spec(slurm={"nice": "5"}), [allowed, CPUS], LIMITS)
+    with pytest.raises(InvalidError, match="nice cannot be set by jobs on cluster slurm, whose operator allows none"):
+        accept(spec(slurm={"nice": "5"}), [replace(SILENT, options=())], LIMITS)
 
 
 def test_machines_of_ones_own_are_refused_in_words_and_not_dropped() -> None:
