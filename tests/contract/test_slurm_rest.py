@@ -17,6 +17,7 @@ from paddlecloud.model.errors import ConfigError, UnreachableError
 from paddlecloud.model.task import TaskState
 from tests.launches import ended, make_launch, started, wait_for
 from tests.slurm import Slurm
+from tests.waiting import wait_until
 
 Make = Callable[..., SlurmBackend]
 
@@ -103,6 +104,20 @@ def test_a_service_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
     (tmp_path / "root.token").write_text("x")
     with pytest.raises(UnreachableError, match="does not answer"):
         Rest("http://127.0.0.1:1/slurm/v0.0.38", str(tmp_path / "root.token"), "root").jobs()
+
+
+def test_a_cluster_that_does_not_answer_has_nothing_to_give(make: Make, token: Path) -> None:
+    backend = make()
+    assert backend.capacity() is None
+    token.unlink()
+    wait_until(lambda: not_answering(backend), "it says that it does not answer")
+
+
+def not_answering(backend: SlurmBackend) -> bool:
+    try:
+        return backend.capacity() is not None
+    except UnreachableError:
+        return True
 
 
 @pytest.mark.parametrize("url", ["http://ctl:6820", "ctl/slurm/v0.0.38", "http://ctl:6820/slurm"])

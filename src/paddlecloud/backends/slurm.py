@@ -87,6 +87,8 @@ class SlurmBackend:
         self._look_again_at = 0.0
 
     def capacity(self) -> Resources | None:
+        """None, once Slurm has answered: what does not answer is given no jobs."""
+        self._look()
         return None
 
     def start(self, launch: Launch) -> None:

@@ -13,6 +13,7 @@ from paddlecloud.server import certificate, mail
 from paddlecloud.server.agreement import is_loopback
 from paddlecloud.server.checks.site import Site
 from paddlecloud.server.policy import policy_line
+from paddlecloud.server.settings import SLURM
 
 
 def process(site: Site) -> Iterator[Finding]:
@@ -84,8 +85,11 @@ def letters(site: Site) -> Iterator[Finding]:
 def _cluster(site: Site, name: str) -> Iterator[Finding]:
     subject = f"cluster {name}"
     policy = policy_line(site.settings, name).removeprefix(f"{subject}: ")
+    said = site.settings.clusters[name]
+    if site.backends is None and said.backend == SLURM:
+        yield ok(subject, f"a Slurm, which a server that runs asks; {policy}")
+        return
     if site.backends is None:
-        said = site.settings.clusters[name]
         here = machine()
         has = Resources(
             cpus=here.cpus if said.cpus is None else said.cpus,
