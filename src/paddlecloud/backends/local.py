@@ -14,7 +14,6 @@ import logging
 import os
 import pwd
 import shutil
-import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ from paddlecloud.backends.taskreports import by_role_and_number
 from paddlecloud.model.errors import ConfigError, ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Placement, Resources
 from paddlecloud.model.task import Report, TaskState
-from paddlecloud.runtime import processes, removal, taskfile, wake
+from paddlecloud.runtime import ports, processes, removal, taskfile, wake
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
 
 log = logging.getLogger(__name__)
@@ -264,17 +263,8 @@ def _remove(path: Path) -> None:
 def _check_ports(placement: Placement) -> None:
     for task in placement.tasks:
         for port in task.ports:
-            _check_port(port, task.name)
-
-
-def _check_port(port: int, task: str) -> None:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            # At all addresses, as PaddlePaddle's store does: whoever listens at one of them is in the way.
-            tried.bind(("0.0.0.0", port))
-        except OSError as error:
-            raise BusyError(f"port {port}, meant for {task}, cannot be had: {error.strerror}") from None
+            if why := ports.why_taken(port):
+                raise BusyError(f"port {port}, meant for {task.name}, cannot be had: {why}")
 
 
 def _search_path(root: Path, interpreter: str) -> Sequence[str]:

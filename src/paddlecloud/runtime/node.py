@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import sys
 import time
 from typing import Mapping
 
-from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, processes, smallfiles
+from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, ports, processes, smallfiles
 from paddlecloud.runtime import root as root_folder
 from paddlecloud.runtime.allocation import AllocationError
 from paddlecloud.runtime.folder import Ended, TaskFolder, claim
@@ -27,10 +26,6 @@ TASKS = "tasks"  # a file in the handle's folder: the names of its tasks, by num
 _NOT_STARTED = 126
 _SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 _NO_NAMESPACES = "this node has no namespaces"
-
-
-class PortTakenError(Exception):
-    """Someone else has a port that was meant for this task: another attempt gets others."""
 
 
 def main(handle: str, environ: Mapping[str, str]) -> int:
@@ -108,23 +103,13 @@ def _started_before(folder: TaskFolder) -> int:
 
 
 def _lost(folder: TaskFolder, order: Order) -> bool:
-    """Whether the task cannot run for a reason that another attempt need not have; its end says so."""
-    try:
-        for port in [] if order.task is None else order.task.ports:
-            _check_port(port)
-    except PortTakenError as error:
-        folder.write_ended(Ended(reason=str(error), ended_at=time.time(), lost=True))
-        return True
+    """Whether someone has a port that was meant for the task: its end says so, and another attempt gets others."""
+    for port in [] if order.task is None else order.task.ports:
+        if why := ports.why_taken(port):
+            reason = f"port {port} cannot be had on {os.uname().nodename}: {why}"
+            folder.write_ended(Ended(reason=reason, ended_at=time.time(), lost=True))
+            return True
     return False
-
-
-def _check_port(port: int) -> None:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind(("0.0.0.0", port))
-        except OSError as error:
-            raise PortTakenError(f"port {port} cannot be had on {socket.gethostname()}: {error.strerror}") from None
 
 
 def _fork(order: Order, isolation: Isolation) -> int:
