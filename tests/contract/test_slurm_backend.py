@@ -160,13 +160,18 @@ def test_python_that_a_node_does_not_have_is_named(room: SlurmRoom) -> None:
 def test_parts_with_and_without_gpus_meet(room: SlurmRoom) -> None:
     """On nodes in another order than the tasks', too."""
     show = "echo $CUDA_VISIBLE_DEVICES $PADDLE_TRAINER_ENDPOINTS $PADDLE_PSERVERS_IP_PORT_LIST $POD_IP >&2"
-    room.slurm.run("scontrol", "update", "NodeName=n1,n2", "State=DRAIN", "Reason=test")
+    others = [
+        room.slurm.submit("sleep 1000", f"--account={room.slurm.account}", f"--nodelist={node}", "--gres=gpu:4")
+        for node in ("n1", "n2")
+    ]
+    wait_until(lambda: {room.slurm.job_state(job) for job in others} == {"RUNNING"}, "n1 and n2 have no GPU left")
+    room.slurm.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test")
     try:
         launch = room.start(show, show, pservers=[show], gpus={"trainer": 2}, ports=[21001, 21002, 21003])
-        wait_until(lambda: "RUNNING" in "".join(map(room.slurm.job_state, room.jobs_of(launch))), "its parts run")
+        report = room.end_of(launch)
     finally:
-        room.slurm.run("scontrol", "update", "NodeName=n1,n2", "State=RESUME")
-    report = room.end_of(launch)
+        room.slurm.run("scontrol", "update", "NodeName=n4", "State=RESUME")
+        room.slurm.run("scancel", *others)
     assert {task.state for task in report.tasks} == {TaskState.SUCCEEDED}, report
     said = {name: room.log(launch, name).split() for name in ("trainer-0", "trainer-1", "pserver-0")}
     assert (said["trainer-0"][0], said["trainer-1"][0]) == ("0,1", "2,3")
@@ -174,7 +179,7 @@ def test_parts_with_and_without_gpus_meet(room: SlurmRoom) -> None:
     assert said["trainer-1"][1:3] == [",".join(trainers), pserver]
     assert said["pserver-0"][-3:-1] == [",".join(trainers), pserver]
     assert {endpoint.partition(":")[0] for endpoint in trainers} == {said["trainer-0"][-1]}
-    assert pserver.partition(":")[0] == said["pserver-0"][-1] != said["trainer-0"][-1]
+    assert pserver.partition(":")[0] == said["pserver-0"][-1] < said["trainer-0"][-1]
 
 
 def test_a_full_partition_says_why_and_when(room: SlurmRoom) -> None:

@@ -117,6 +117,39 @@ def test_a_job_that_is_accepted_late_and_one_that_was_submitted_again_run_once(r
     assert runs.read_text() == "run\n" * 2
 
 
+def test_one_that_comes_late_is_cancelled_while_the_other_runs(room: SlurmRoom) -> None:
+    launch = start_unheard(room, LATE, FOREVER)
+    room.backend.start(launch)
+    wait_for(room.backend, launch.handle, started)
+    first = room.job_of(launch)
+    room.slurm.run("scontrol", "update", "PartitionName=batch", "State=DOWN")
+    try:
+        (room.folder / "bin" / "go").touch()
+        jobs = wait_until(lambda: found if len(found := room.jobs_of(launch)) == 2 else None, "both are there")
+        [late] = set(jobs) - {first}
+
+        def cancelled() -> bool:
+            assert room.backend.report([launch.handle])[launch.handle].tasks[0].state is TaskState.RUNNING
+            return room.slurm.job_state(late) == "CANCELLED"
+
+        wait_until(cancelled, "the late one is cancelled")
+        assert room.slurm.job_state(first) == "RUNNING"
+    finally:
+        room.slurm.run("scontrol", "update", "PartitionName=batch", "State=UP")
+
+
+def test_tasks_of_two_jobs_never_mix(room: SlurmRoom) -> None:
+    """Whose first task has begun has all of them: those of the other would look for their peers in vain."""
+    runs = room.folder / "runs"
+    launch = room.start(*[f"echo run >> {runs}"] * 2, options={"hold": "true"})
+    job = room.job_of(launch)
+    (room.root / launch.handle / "claimed").write_text("1")
+    room.slurm.run("scontrol", "release", job)
+    wait_until(lambda: room.slurm.job_state(job) == "FAILED", "it ends")
+    assert not runs.exists()
+    assert "job 1 runs" in (room.root / launch.handle / "slurm.out").read_text()
+
+
 def test_a_second_job_that_waits_is_ended_with_the_first(room: SlurmRoom) -> None:
     launch = start_unheard(room, LATE, FOREVER)
     room.slurm.run("scontrol", "update", "PartitionName=batch", "State=DOWN")
