@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmrest import Rest, request
+from paddlecloud.backends.slurmstate import Seen
 from paddlecloud.model.errors import ConfigError, UnreachableError
 from paddlecloud.model.task import TaskState
 from tests.launches import ended, make_launch, started, wait_for
@@ -124,6 +127,54 @@ def not_answering(backend: SlurmBackend) -> bool:
 def test_an_address_without_its_version_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="version"):
         Rest(url, "token", "root")
+
+
+def test_a_stranger_with_a_jobs_name_is_not_taken_for_it(make: Make, slurm: Slurm, tmp_path: Path) -> None:
+    backend = make()
+    launch = a_launch(tmp_path, "sleep 1000")
+    backend.start(launch)
+    wait_for(backend, launch.handle, started)
+    seen = backend._calls.jobs()
+    [own] = [one for one in seen.values() if one.name == launch.handle]
+    assert own.user == "root"
+    stranger = replace(own, id=own.id + 1, user="games")
+    backend._calls = Told(backend._calls, {**seen, stranger.id: stranger})
+    backend.stop(launch.handle)
+    wait_for(backend, launch.handle, ended)
+    assert stranger.id not in backend._calls.signalled
+
+
+class Told:
+    """Slurm with one more job in its answers, and a record of whom it was asked to signal."""
+
+    def __init__(self, calls: Calls, seen: Mapping[int, Seen]) -> None:
+        self.own = calls.own
+        self.signalled: list[int] = []
+        self._calls = calls
+        self._more = seen
+
+    def submit(self, script: str, account: str | None) -> int:
+        return self._calls.submit(script, account)
+
+    def jobs(self) -> Mapping[int, Seen]:
+        return {**self._more, **self._calls.jobs()}
+
+    def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
+        return self._calls.past(ids)
+
+    def cancel(self, job: int, account: str | None) -> None:
+        self.signalled.append(job)
+        self._calls.cancel(job, account)
+
+    def terminate(self, job: int, account: str | None, *, batch: bool) -> None:
+        self.signalled.append(job)
+        self._calls.terminate(job, account, batch=batch)
+
+
+def test_what_the_service_refuses_to_tell_is_not_told_now(slurm: Slurm, token: Path) -> None:
+    calls = Rest(f"{slurm.rest}/slurm/v0.0.1", str(token), "root")
+    with pytest.raises(UnreachableError):
+        calls.jobs()
 
 
 def test_a_heterogeneous_script_is_several_jobs() -> None:

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend
-from paddlecloud.backends.local import LocalBackend, find_uv, own_account
-from paddlecloud.backends.machine import machine
+from paddlecloud.backends.local import LocalBackend, find_uv
+from paddlecloud.backends.machine import machine, own_account
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.backends.slurmrest import Rest

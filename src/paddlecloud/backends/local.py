@@ -12,7 +12,6 @@ import errno
 import hashlib
 import logging
 import os
-import pwd
 import shutil
 import sys
 import threading
@@ -24,6 +23,7 @@ from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.backends.forking import Forker
 from paddlecloud.backends.hidden import Hidden
 from paddlecloud.backends.localtask import LocalTask
+from paddlecloud.backends.machine import own_account
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.spares import Spares
 from paddlecloud.backends.taskreports import by_role_and_number
@@ -295,11 +295,3 @@ def find_uv() -> str | None:
     """The program that builds environments quickly, if the server has it beside its own or on its way."""
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
-
-
-def own_account() -> str:
-    """The name of the account that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -13,8 +13,10 @@ import dataclasses
 import logging
 import os
 import shlex
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +27,7 @@ from paddlecloud.backends import shipped, slurmscript, slurmstate
 from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
-from paddlecloud.backends.slurmheld import OUTPUT, Held
+from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
 from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.inputs import shipped_name
@@ -85,6 +87,7 @@ class SlurmBackend:
         self._named: Mapping[str, Sequence[Seen]] = {}  # one, or two where the answer to a submission was lost
         self._looked_at = 0.0
         self._look_again_at = 0.0
+        self._looking = threading.Lock()  # who asks what there is to give out is another thread
 
     def capacity(self) -> Resources | None:
         """None, once Slurm has answered: what does not answer is given no jobs."""
@@ -102,7 +105,7 @@ class SlurmBackend:
         account = self._cluster.accounts.get(launch.user)
         if before:
             self._look(fresh=True)
-            if found := self._named.get(launch.handle):
+            if found := self._jobs_of(held):
                 held.submitted(found[0].id, account)
                 return
         held.submitted(self._calls.submit(self._script(launch, folder), account), account)
@@ -135,7 +138,7 @@ class SlurmBackend:
         if not held.stopped:
             write_durably(stop_file(held.folder), b"")
         self._look(fresh=not held.told)
-        found = self._named.get(handle, ())
+        found = self._jobs_of(held)
         late = held.stopped_for(self._clock()) > self._cluster.grace_seconds + _WORD_SECONDS
         for seen in found:
             if not seen.ended and (seen.state in WAITING or late):
@@ -175,6 +178,10 @@ class SlurmBackend:
 
     def _look(self, *, fresh: bool = False) -> None:
         """Ask Slurm for all jobs, the less often the longer it takes to say it."""
+        with self._looking:
+            self._look_now(fresh=fresh)
+
+    def _look_now(self, *, fresh: bool) -> None:
         began = time.monotonic()
         if not fresh and began < self._look_again_at:
             return
@@ -187,10 +194,15 @@ class SlurmBackend:
         took = time.monotonic() - began
         self._look_again_at = time.monotonic() + max(_LOOK_SECONDS, took * _LOOKS_SHARE)
 
+    def _jobs_of(self, held: Held) -> list[Seen]:
+        """The jobs of a handle: who else has given a job its name has nothing to do with it."""
+        account = held.account or self._calls.own
+        return [seen for seen in self._named.get(held.handle, ()) if seen.user in ("", account)]
+
     def _find(self, held: Held) -> Seen | None:
         """What Slurm says of a handle; of two jobs, one that was accepted without a word to us, the one that runs it
         counts, and the other is ended."""
-        found = self._named.get(held.handle, ())
+        found = self._jobs_of(held)
         if not found or (len(found) == 1 and held.id in (None, found[0].id)):
             return found[0] if found else None
         runs = held.claimed
@@ -200,16 +212,18 @@ class SlurmBackend:
         for seen in found:
             if seen.id != runs and not seen.ended:
                 log.warning("Slurm has two jobs of %s: %d is cancelled, %d runs it", held.handle, seen.id, runs)
-                self._calls.cancel(seen.id, held.account)
+                with suppress(UnreachableError):  # at the next look again
+                    self._calls.cancel(seen.id, held.account)
         if held.id != runs:
             held.submitted(runs, held.account)
         return self._seen.get(runs)
 
     def _cancel_waiting(self, handle: str) -> None:
         """What would begin after its folder is gone."""
-        for seen in self._named.get(handle, ()):
+        held = self._hold(handle)
+        for seen in self._jobs_of(held):
             if seen.state in WAITING:
-                self._calls.cancel(seen.id, self._hold(handle).account)
+                self._calls.cancel(seen.id, held.account)
 
     def _past(self, ids: Sequence[int]) -> Mapping[int, Seen] | None:
         """What the accounts say; None: they do not answer, which keeps nobody from telling of the others."""
@@ -238,6 +252,7 @@ class SlurmBackend:
         if held.stopped and all(task.state.ended for task in tasks):
             return Report(tasks=tuple(tasks))
         if not seen.ended and seen.state != FORGOTTEN:
+            held.alive()
             return slurmstate.running(seen, tasks, now, told=told)
         never_began = seen.state == CANCELLED and all(task.state is TaskState.STARTING for task in tasks)
         all_ended = all(task.state.ended for task in tasks)
@@ -261,6 +276,7 @@ class SlurmBackend:
             os.mkdir(part, 0o700)
             for name, order in orders.items():
                 TaskFolder(f"{part}/{name}").create(taskfile.encode(order))
+            write_durably(f"{part}/{ID}", first_word(self._cluster.accounts.get(launch.user)))
             write_durably(f"{part}/{TASKS}", "\n".join(task.name for task in numbered).encode())
             os.rename(part, folder)
             sync_folder(str(self._root))

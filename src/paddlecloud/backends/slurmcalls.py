@@ -18,13 +18,16 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from paddlecloud.backends.base import BusyError, RefusedError
+from paddlecloud.backends.machine import own_account
 from paddlecloud.backends.slurmstate import Seen, by_id, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
 
 _SECONDS = 30.0
 _CONTROLLER, _ACCOUNTS = "slurmctld", "slurmdbd"
 _SHORTEST_PAUSE_SECONDS = 2.0
-_FIELDS = "%i|%T|%r|%S|%e|%j"
+_PAUSES = 4  # times as long as it was waited for in vain, so that others have most of the time
+_LOOK_SECONDS = 10.0  # of what is asked again and again
+_FIELDS = "%i|%u|%T|%r|%S|%e|%j"
 _NO_ANSWER = re.compile(
     r"Unable to (?:contact|connect)|Socket timed out|Connection (?:refused|reset|timed)|Zero Bytes|Transport endpoint|"
     r"ommunication connection|ommunication shutdown|Message (?:send|receive) fail|Unexpected message|not responding|"
@@ -36,17 +39,27 @@ _NO_ANSWER = re.compile(
 _REPEATS = re.compile(r"invalid|unrecognized|ambiguous|requires an argument", re.IGNORECASE)
 _VERDICT = re.compile(r"submission failed: *(.*)")
 _LATER = re.compile(
-    r"MaxSubmit|job count|too many jobs|MaxJobCount|queue (?:is )?full|temporarily unavail|inactive or drain",
+    r"(?:Max|Grp)Submit|job count|in use|too many jobs|MaxJobCount|queue (?:is )?full|temporarily unavail|"
+    r"inactive or drain",
     re.IGNORECASE,
 )
+_PASSING = re.compile(r"^sudo: |I/O error", re.MULTILINE)  # accounts that cannot be looked up, a full disk
 _GONE = re.compile(
     r"Invalid job id|already (?:completed|finished)|not pending or running|Job/step already", re.IGNORECASE
 )
 _NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 
 
+_LOOKS = ("squeue", "sacct")
+
+
 class Calls(Protocol):
-    """What the backend asks of Slurm. The names of jobs are our handles."""
+    """What the backend asks of Slurm. The names of jobs are our handles, and whose they are says that we made them."""
+
+    @property
+    def own(self) -> str:
+        """The account that submits where no other is named."""
+        ...
 
     def submit(self, script: str, account: str | None) -> int:
         """The id of the new job; RefusedError: it can never run; BusyError: not now."""
@@ -79,6 +92,7 @@ class Commands:
         # Who may run a few commands alone may not keep a variable either, so it is asked for only where there is one.
         self._sudo = ["sudo", "-n", *(["--preserve-env=SLURM_CONF"] if env.get("SLURM_CONF") else [])]
         self._users = ",".join(str(user) for user in sorted({os.geteuid(), *_numbers(accounts)}))
+        self.own = own_account()
         if shutil.which("sbatch", path=env.get("PATH")) is None:
             raise ConfigError(
                 "sbatch is not on this machine: install Slurm's client (Debian: slurm-client), or set PATH"
@@ -128,6 +142,7 @@ class Commands:
         asked = _ACCOUNTS if command[0] == "sacct" else _CONTROLLER
         if began < self._silent_until[asked]:
             raise UnreachableError("Slurm did not answer a moment ago; it is asked again soon")
+        seconds = min(self._seconds, _LOOK_SECONDS) if command[0] in _LOOKS else self._seconds
         as_account = [] if account is None else [*self._sudo, "-u", account, "--"]
         try:
             done = subprocess.run(
@@ -137,13 +152,13 @@ class Commands:
                 text=True,
                 errors="replace",
                 env=self._env,
-                timeout=self._seconds,
+                timeout=seconds,
                 cwd="/",
                 check=False,
             )
         except subprocess.TimeoutExpired:
             self._be_silent(asked, began)
-            raise UnreachableError(f"Slurm did not answer {command[0]} within {self._seconds:g} s") from None
+            raise UnreachableError(f"Slurm did not answer {command[0]} within {seconds:g} s") from None
         except OSError as error:
             raise UnreachableError(f"cannot run {command[0]}: {error.strerror}") from None
         if done.returncode != 0 and did_not_answer(done.stderr):
@@ -153,17 +168,23 @@ class Commands:
 
     def _be_silent(self, asked: str, began: float) -> None:
         now = time.monotonic()
-        self._silent_until[asked] = now + max(_SHORTEST_PAUSE_SECONDS, now - began)
+        self._silent_until[asked] = now + max(_SHORTEST_PAUSE_SECONDS, _PAUSES * (now - began))
 
 
 def read_line(line: str) -> Seen | None:
     """A line of squeue."""
-    found, parts = re.match(r"\d+", line), line.split("|", 5)
-    if found is None or len(parts) < 6:
+    found, parts = re.match(r"\d+", line), line.split("|", 6)
+    if found is None or len(parts) < 7:
         return None
-    _, state, reason, start, end, name = parts
+    _, user, state, reason, start, end, name = parts
     return Seen(
-        id=int(found.group()), name=name, state=word(state), reason=reason, start_at=_time(start), end_at=_time(end)
+        id=int(found.group()),
+        name=name,
+        user=user,
+        state=word(state),
+        reason=reason,
+        start_at=_time(start),
+        end_at=_time(end),
     )
 
 
@@ -208,6 +229,8 @@ def _unreachable(stderr: str) -> UnreachableError:
 def _refusal(stderr: str) -> RefusedError | BusyError:
     words = _words(stderr).replace("Batch job submission failed: ", "")
     verdict = _VERDICT.search(stderr)
+    if _PASSING.search(stderr):
+        return BusyError(f"Slurm cannot be given it now: {words}")
     if verdict and any(_LATER.search(line) and not _REPEATS.search(line) for line in stderr.splitlines()):
         return BusyError(f"Slurm takes no more jobs now: {words}")
     return RefusedError(f"Slurm refuses it: {words}")

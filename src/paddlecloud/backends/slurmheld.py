@@ -18,8 +18,13 @@ from paddlecloud.runtime.folder import TaskFolder, claim_file, stop_file, write_
 from paddlecloud.runtime.node import TASKS
 
 OUTPUT = "slurm.out"  # what the batch script says
-_ID = "slurm"
+ID = "slurm"
 _COUNTED = re.compile(r"srun: .*(?:Exited with exit code|Terminat|Killed|launching tasks)")
+
+
+def first_word(account: str | None) -> bytes:
+    """What is in the folder of a handle before Slurm has its job: whose it will be."""
+    return json.dumps({"id": None, "account": account}).encode()
 
 
 class Held:
@@ -33,7 +38,7 @@ class Held:
             raise NotFoundError(f"{os.path.basename(folder)} is not here") from None
         except OSError as error:
             raise UnreachableError(f"cannot read {folder}: {error.strerror}") from None
-        known = _read(f"{folder}/{_ID}")
+        known = _read(f"{folder}/{ID}")
         self.id: int | None = known.get("id")
         self.account: str | None = known.get("account")
         self.submitted_at = 0.0
@@ -60,8 +65,12 @@ class Held:
             self._ended_at = time.monotonic()
         return time.monotonic() - self._ended_at
 
+    def alive(self) -> None:
+        """Slurm says that it has not ended: what was heard before is forgotten."""
+        self._ended_at = None
+
     def submitted(self, job: int, account: str | None) -> None:
-        write_durably(f"{self.folder}/{_ID}", json.dumps({"id": job, "account": account}).encode())
+        write_durably(f"{self.folder}/{ID}", json.dumps({"id": job, "account": account}).encode())
         self.id, self.account, self.submitted_at = job, account, time.monotonic()
 
     @property

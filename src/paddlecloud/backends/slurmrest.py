@@ -65,21 +65,23 @@ class Rest:
         self._url = url.rstrip("/")
         self._accounting = re.sub(r"/slurm/(v[\d.]+)$", r"/slurmdb/\1", self._url)
         self._token_file = token_file
-        self._own = own_account
+        self.own = own_account
         self._silent_until = 0.0
 
     def submit(self, script: str, account: str | None) -> int:
         said = self._ask("POST", f"{self._url}/job/submit", account, request(script))
+        if not said.get("job_id"):
+            raise UnreachableError("slurmrestd took a job and said no number of it")
         return int(said["job_id"])
 
     def jobs(self) -> Mapping[int, Seen]:
-        said = self._ask("GET", f"{self._url}/jobs", None)
+        said = self._look(f"{self._url}/jobs")
         return by_id(_seen(job) for job in said.get("jobs", ()))
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         found = {}
         for number in sorted(ids):
-            jobs = self._ask("GET", f"{self._accounting}/job/{number}", None).get("jobs", ())
+            jobs = self._look(f"{self._accounting}/job/{number}").get("jobs", ())
             if jobs:
                 found[number] = combine([_seen_past(job) for job in jobs])
         return found
@@ -89,6 +91,13 @@ class Rest:
 
     def terminate(self, job: int, account: str | None, *, batch: bool) -> None:  # noqa: ARG002 - it signals both
         self._signal(job, account, "TERM")
+
+    def _look(self, url: str) -> dict[str, Any]:
+        """What is only looked at is never refused: it is not told now."""
+        try:
+            return self._ask("GET", url, None)
+        except (RefusedError, BusyError) as error:
+            raise UnreachableError(error.message) from None
 
     def _signal(self, job: int, account: str | None, signal: str) -> None:
         try:
@@ -100,7 +109,7 @@ class Rest:
         if time.monotonic() < self._silent_until:
             raise UnreachableError("slurmrestd did not answer a moment ago; it is asked again soon")
         raw = None if body is None else json.dumps(body).encode()
-        status, text = self._answer(Request(url, raw, self._headers(account or self._own), method=method))
+        status, text = self._answer(Request(url, raw, self._headers(account or self.own), method=method))
         try:
             said: dict[str, Any] = json.loads(text)
         except ValueError:
@@ -163,6 +172,7 @@ def _seen(job: Mapping[str, Any]) -> Seen:
     return Seen(
         id=int(_number(job.get("het_job_id")) or _number(job.get("job_id"))),
         name=str(job.get("name")),
+        user=str(job.get("user_name") or ""),
         state=word(str(state[0] if isinstance(state, list) else state)),
         reason=str(job.get("state_reason") or ""),
         start_at=_time(job.get("start_time")),

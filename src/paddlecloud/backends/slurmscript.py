@@ -103,7 +103,7 @@ def render(
         f"--comment={_plain(f'{launch.user} {launch.name}')}",
         f"--output={_literal(output)}",
         "--no-requeue",
-        "--export=NIL",
+        "--export=PADDLECLOUD_NOTHING",  # which nobody has; NONE would bring the login environment
         "--chdir=/",
         *([] if wall_time_seconds is None else [f"--time={math.ceil(wall_time_seconds / 60)}"]),
     ]

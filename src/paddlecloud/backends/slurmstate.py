@@ -65,6 +65,7 @@ class Seen:
 
     id: int
     name: str = ""  # where Slurm was asked for it
+    user: str = ""  # the account that submitted it
     state: str
     reason: str = ""
     start_at: datetime | None = None

@@ -71,17 +71,23 @@ def packed_share(task: TaskFile, given: Given, name: str) -> Iterator[bytes]:
     except BaseException:
         os.close(descriptor)
         raise
-    return _shared(descriptor, files, name, is_folder=is_folder)
+    stream = _shared(descriptor, files, name, is_folder=is_folder)
+    next(stream)  # from here on it closes what is open, also if nobody reads it
+    return stream
 
 
 def _shared(descriptor: int, files: Sequence[str], name: str, *, is_folder: bool) -> Iterator[bytes]:
     try:
+        yield b""
         if is_folder:
             yield _header(name, tarfile.DIRTYPE, 0o755, 0)
         for file in files:
             found = inputs.open_below(os.dup(descriptor), file)
             try:
-                size = os.fstat(found).st_size
+                about = os.fstat(found)
+                if not stat.S_ISREG(about.st_mode):
+                    raise OSError(f"{file} is no plain file any more")
+                size = about.st_size
                 yield _header(f"{name}/{file}" if file else name, tarfile.REGTYPE, 0o444, size)
                 yield from _content(f"/proc/self/fd/{found}", size)
             finally:

@@ -133,7 +133,7 @@ class Round:
                 answer = backend.report(handles) if handles else {}
                 capacities[name] = backend.capacity()
                 reports.update(answer)
-            except UnreachableError as error:
+            except (PaddleCloudError, OSError) as error:
                 log.warning("cluster %s does not answer: %s", name, error)
         return look
 

@@ -341,6 +341,7 @@ def _assemble(
             cipher=cipher,
             tasks=folder.tasks,
             tree=folders.tree_of,
+            clock=clock,
             inputs=carrier.inputs,
             wake=wake,
         ),

@@ -10,7 +10,10 @@ import hmac
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from paddlecloud.backends.base import InputAt
 from paddlecloud.backends.orders import given
@@ -58,6 +61,7 @@ class Shipping:
         tree: Callable[[Job], Path | None],
         inputs: Callable[[Job], Sequence[InputAt]],
         wake: Callable[[], None],
+        clock: Callable[[], datetime],
     ) -> None:
         self._jobs = jobs
         self._logs = logs
@@ -67,6 +71,7 @@ class Shipping:
         self._tree = tree
         self._inputs = inputs
         self._wake = wake
+        self._clock = clock
 
     def token(self, job: Job) -> str:
         return token_of(self._cipher, job.handle)
@@ -135,6 +140,7 @@ class Shipping:
         folder = TaskFolder(str(self._handle(job) / task))
         if not os.path.isdir(folder.path):
             raise NotFoundError(f"{job.handle} is not on a cluster whose nodes tell of it here")
+        news = _within(news, job.created_at.timestamp(), self._clock().timestamp())
         if folder.begun is None and folder.ended is None:
             folder.write_begun(Begun(Identity("", 0, 0), news.started_at, ()))
         if news.end is not None and folder.ended is None:
@@ -170,6 +176,19 @@ class Shipping:
     def _check_task(self, job: Job, task: str) -> None:
         if task not in task_names(job):
             raise NotFoundError(f"{job.id} has no task {task!r}", field="task")
+
+
+def _within(news: TaskNews, first: float, now: float) -> TaskNews:
+    """The news with times that can be: clocks of nodes go wrong, and minutes are counted by them."""
+
+    def clamped(time: float, least: float) -> float:
+        return max(least, min(time, now))
+
+    started_at = clamped(news.started_at, first)
+    end = news.end
+    if end is not None and end.ended_at is not None:
+        end = replace(end, ended_at=clamped(end.ended_at, started_at))
+    return replace(news, started_at=started_at, end=end)
 
 
 def _check_news(news: TaskNews) -> None:

@@ -27,23 +27,26 @@ QUIET = "2026-11-16T18:02:25"
     ("line", "found"),
     [
         (
-            f"12|PENDING|Resources|{QUIET}|N/A|job-1-1",
-            Seen(id=12, name="job-1-1", state="PENDING", reason="Resources", start_at=AT),
+            f"12|ann|PENDING|Resources|{QUIET}|N/A|job-1-1",
+            Seen(id=12, name="job-1-1", user="ann", state="PENDING", reason="Resources", start_at=AT),
         ),
         (
-            f"12+1|RUNNING|None|{QUIET}|{QUIET}|job-1-1",
-            Seen(id=12, name="job-1-1", state="RUNNING", reason="None", start_at=AT, end_at=AT),
+            f"12+1|ann|RUNNING|None|{QUIET}|{QUIET}|job-1-1",
+            Seen(id=12, name="job-1-1", user="ann", state="RUNNING", reason="None", start_at=AT, end_at=AT),
         ),
-        ("12_[1-9%2]|PENDING|Priority|N/A|N/A|arr", Seen(id=12, name="arr", state="PENDING", reason="Priority")),
         (
-            "12|FAILED|NonZeroExitCode|x|9999-99-99|a|b|",
-            Seen(id=12, name="a|b|", state="FAILED", reason="NonZeroExitCode"),
+            "12_[1-9%2]|ann|PENDING|Priority|N/A|N/A|arr",
+            Seen(id=12, name="arr", user="ann", state="PENDING", reason="Priority"),
         ),
-        ("12||||| ", Seen(id=12, name=" ", state="")),
+        (
+            "12|ann|FAILED|NonZeroExitCode|x|9999-99-99|a|b|",
+            Seen(id=12, name="a|b|", user="ann", state="FAILED", reason="NonZeroExitCode"),
+        ),
+        ("12|||||| ", Seen(id=12, name=" ", state="")),
         ("12|RUNNING|None", None),
         ("", None),
         ("slurm_load_jobs error: x|y|z|a|b|c", None),
-        ("|||||", None),
+        ("||||||", None),
     ],
 )
 def test_a_line_of_squeue(line: str, found: Seen | None) -> None:
@@ -121,6 +124,8 @@ def test_without_slurm_on_the_machine_the_config_is_wrong(tmp_path: Path) -> Non
             BusyError,
             "QOSMaxSubmitJobPerUserLimit",
         ),
+        (f"sbatch: error: AssocGrpSubmitJobsLimit\n{POLICY}", BusyError, "AssocGrpSubmitJobsLimit"),
+        ("sbatch: error: I/O error writing script/environment to file", BusyError, "I/O error"),
         (
             f"sbatch: error: AssocMaxWallDurationPerJobLimit\n{POLICY}",
             RefusedError,
@@ -137,7 +142,7 @@ def test_without_slurm_on_the_machine_the_config_is_wrong(tmp_path: Path) -> Non
             RefusedError,
             "Invalid partition",
         ),
-        ("sudo: a password is required", RefusedError, "a password"),
+        ("sudo: a password is required", BusyError, "a password"),
         ("", RefusedError, "no word of why"),
     ],
 )
@@ -167,7 +172,9 @@ def test_after_silence_nobody_waits_again_and_the_accounts_are_silent_by_themsel
 
 
 def test_bytes_that_are_no_text_and_lines_that_are_no_jobs_are_passed_over(tmp_path: Path) -> None:
-    made = commands(tmp_path, squeue=r"printf '5|RUNNING|None|N/A|N/A|\377\nnoise\n\n6|PENDING|None|N/A|N/A|job-1-1\n'")
+    made = commands(
+        tmp_path, squeue=r"printf '5|ann|RUNNING|None|N/A|N/A|\377\nnoise\n\n6|ann|PENDING|None|N/A|N/A|job-1-1\n'"
+    )
     assert {number: seen.state for number, seen in made.jobs().items()} == {5: "RUNNING", 6: "PENDING"}
 
 

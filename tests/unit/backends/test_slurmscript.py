@@ -45,7 +45,7 @@ def test_one_task_is_the_batch_script_itself() -> None:
         '#SBATCH --comment="someone a-test"\n'
         "#SBATCH --output=/data/job-1-1/slurm.out\n"
         "#SBATCH --no-requeue\n"
-        "#SBATCH --export=NIL\n"
+        "#SBATCH --export=PADDLECLOUD_NOTHING\n"
         "#SBATCH --chdir=/\n"
         "#SBATCH --time=2\n"
         "#SBATCH --ntasks=1\n"
@@ -78,7 +78,7 @@ def test_tasks_with_and_without_gpus_are_parts_of_which_each_is_told_all() -> No
     assert "#SBATCH --gpus-per-task=2\n" in first
     assert "--gpus-per-task" not in second
     for part in (first, second):
-        for line in ("--job-name=job-1-1", "--qos=high", "--time=1", "--no-requeue", "--export=NIL"):
+        for line in ("--job-name=job-1-1", "--qos=high", "--time=1", "--no-requeue", "--export=PADDLECLOUD_NOTHING"):
             assert f"#SBATCH {line}\n" in part
     own = "python3 -I -S '/data/run time' /data/job-1-1"
     assert text.endswith(

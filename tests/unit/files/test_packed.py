@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import tarfile
 from pathlib import Path
 
-from paddlecloud.files.packed import packed
+import pytest
+
+from paddlecloud.files.packed import packed, packed_share
+from paddlecloud.runtime.taskfile import Given
+from tests.unit.runtime.orders import ALONE
 
 
 def test_all_that_a_folder_has_comes_as_one_stream(tmp_path: Path) -> None:
@@ -34,3 +39,29 @@ def test_all_that_a_folder_has_comes_as_one_stream(tmp_path: Path) -> None:
         if path.is_file():
             assert found.read_bytes() == path.read_bytes()
             assert found.stat().st_mode & 0o100 == path.stat().st_mode & 0o100
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Given:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"part-{number}").write_text(f"{number}")
+    return Given("data", str(folder), "", "train", False, "", False)
+
+
+def test_a_share_that_nobody_reads_keeps_nothing_open(given: Given) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        packed_share(ALONE, given, "0")
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_became_a_pipe_is_not_waited_for(given: Given) -> None:
+    pieces = packed_share(ALONE, given, "0")
+    path = Path(given.folder, "part-1")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="no plain file"):
+        b"".join(pieces)

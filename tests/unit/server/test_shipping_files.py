@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,16 +110,29 @@ def test_an_input_that_a_task_has_not_is_not_found(server: Running, path: str) -
 def test_what_a_task_tells_is_in_its_folder(server: Running) -> None:
     job = server.run()
     folder = TaskFolder(str(placed(server, job) / "trainer-0"))
-    assert tell(server, job, {"started_at": 1.0e9}) == 204
+    began = time.time()
+    assert tell(server, job, {"started_at": began}) == 204
     assert folder.begun is not None
-    assert folder.begun.started_at == 1.0e9
-    assert tell(server, job, {"started_at": 1.0e9, "restarts": 2, "quiet_since": 1.1e9}) == 204
-    assert (folder.so_far.restarts, folder.so_far.quiet_since) == (2, 1.1e9)
-    end = {"exit_code": 3, "ended_at": 1.2e9, "tail": "the end"}
-    assert tell(server, job, {"started_at": 1.0e9, "restarts": 2, "end": end}) == 204
-    assert tell(server, job, {"started_at": 1.0e9, "end": {"exit_code": 0}}) == 204
+    assert folder.begun.started_at == began
+    assert tell(server, job, {"started_at": began, "restarts": 2, "quiet_since": began}) == 204
+    assert (folder.so_far.restarts, folder.so_far.quiet_since) == (2, began)
+    end = {"exit_code": 3, "ended_at": time.time(), "tail": "the end"}
+    assert tell(server, job, {"started_at": began, "restarts": 2, "end": end}) == 204
+    assert tell(server, job, {"started_at": began, "end": {"exit_code": 0}}) == 204
     assert folder.ended is not None
     assert (folder.ended.exit_code, folder.ended.tail, folder.ended.restarts) == (3, "the end", 2)
+
+
+@pytest.mark.parametrize(("told", "ended"), [(1.0, 2.0), (2.0**32 - 1, 2.0**32 - 1), (2.0**32 - 1, 1.0)])
+def test_times_that_cannot_be_are_brought_within_the_life_of_the_job(
+    server: Running, told: float, ended: float
+) -> None:
+    job = server.run()
+    folder = TaskFolder(str(placed(server, job) / "trainer-0"))
+    assert tell(server, job, {"started_at": told, "end": {"exit_code": 0, "ended_at": ended}}) == 204
+    first = server.services.records.get(job).created_at.timestamp()
+    assert folder.ended is not None
+    assert first <= (folder.ended.started_at or 0) <= (folder.ended.ended_at or 0) <= time.time()
 
 
 @pytest.mark.parametrize(
