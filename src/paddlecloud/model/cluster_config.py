@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 _SETS_A_NAME = re.compile(r"^[^\W\d]\w*[ \t]*=[^=\n][^\n]*", re.MULTILINE)
 _IMPORTS_V1 = re.compile(r"^[ \t]*(?:from|import)[ \t]+paddle\.trainer", re.MULTILINE)
-_PASSWORD = re.compile(rb"""(fs_ugi\s*=\s*[uUrRbB]*(["'])[^"',\r\n]*,)[^"'\r\n]*(?=\2)""")
+_PASSWORD = re.compile(rb"""(fs_ugi["']?[\s#]*[=:][\s#]*[uUrRbB]*(["'])[^"',\r\n]*,)[^"'\r\n]*(?=\2)""")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 

@@ -130,6 +130,8 @@ def test_a_password_is_in_no_message() -> None:
             "# cluster_config(fs_ugi='old,')\ncluster_config(fs_ugi='me,', work_dir='/x')",
         ),
         ("cluster_config(fs_ugi='me', work_dir='/x')", "cluster_config(fs_ugi='me', work_dir='/x')"),
+        ("# fs_ugi=\n#   'me,geheim'\n", "# fs_ugi=\n#   'me,'\n"),
+        ("of = {'fs_ugi': 'me,geheim'}\n", "of = {'fs_ugi': 'me,'}\n"),
     ],
 )
 def test_the_password_is_taken_out_and_the_rest_stays(source: str, cleaned: str) -> None:
