@@ -20,6 +20,7 @@ from paddlecloud.backends.slurmcalls import Commands  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
 from tests import slurm  # noqa: E402
 from tests.launches import make_launch  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 
 JOBS = 200
 QUEUED = 5000
@@ -39,7 +40,7 @@ def main() -> None:
         for _ in range(given.repeats):
             alone.append(seconds(lambda: theirs.run_true(JOBS)))
             through.append(seconds(lambda: _many(client, JOBS)))
-            cluster.empty()
+            wait_until(lambda: not cluster.run("squeue", "--noheader").strip(), "Slurm has done with all", seconds=60)
     looks, few = _looks()
     rows = [
         Row(f"sbatch alone: {JOBS} jobs of `true`, first submit to last end", alone, "s"),

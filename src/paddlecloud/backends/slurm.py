@@ -219,10 +219,11 @@ class SlurmBackend:
         return self._seen.get(runs)
 
     def _cancel_waiting(self, handle: str) -> None:
-        """What would begin after its folder is gone."""
+        """What would begin after its folder is gone: another job of the handle, not the one that ran it, which may have
+        waited when Slurm was asked last."""
         held = self._hold(handle)
         for seen in self._jobs_of(held):
-            if seen.state in WAITING:
+            if seen.state in WAITING and seen.id != held.claimed:
                 self._calls.cancel(seen.id, held.account)
 
     def _past(self, ids: Sequence[int]) -> Mapping[int, Seen] | None:

@@ -47,9 +47,7 @@ def run(folder: TaskFolder, environ: Mapping[str, str]) -> int:
     order = _order(folder, isolation, environ)
     if _lost(folder, order):
         return _NOT_STARTED
-    supervisor = _fork(order, isolation)
-    _wait_for(supervisor)
-    return _exit_code(folder.ended)
+    return _wait_for(_fork(order, isolation))
 
 
 def _order(folder: TaskFolder, isolation: Isolation, environ: Mapping[str, str]) -> Order:
@@ -121,12 +119,13 @@ def _fork(order: Order, isolation: Isolation) -> int:
         order = order._replace(problem=describe(error))
     supervisor = os.fork()
     if supervisor == 0:
-        code = 1
+        code = _NOT_STARTED
         try:
             os.setpgid(0, 0)
             namespaces.become_subreaper()
-            supervise(order, isolation, cgroups.find("", [], to_kill=False), time.time)
-            code = 0
+            # Not read from its folder: who has read the end there may have removed it by now.
+            ended = supervise(order, isolation, cgroups.find("", [], to_kill=False), time.time)
+            code = _exit_code(ended)
         except BaseException:  # nothing may unwind into this process's main in the child
             import traceback
 
@@ -136,15 +135,17 @@ def _fork(order: Order, isolation: Isolation) -> int:
     return supervisor
 
 
-def _wait_for(supervisor: int) -> None:
-    """Wait for its end; a stop is passed on to it."""
-    while True:
+def _wait_for(supervisor: int) -> int:
+    """Wait for its end, which is that of the task; a stop is passed on to it."""
+    ended: int | None = None
+    while ended is None:
         found = signal.sigwaitinfo({signal.SIGTERM, signal.SIGCHLD})
         if found.si_signo == signal.SIGTERM:
             os.kill(supervisor, signal.SIGTERM)
-        elif any(pid == supervisor for pid, _ in processes.reap()):
-            break
+        for pid, status in processes.reap():
+            ended = status if pid == supervisor else ended
     processes.end_all_children()
+    return os.WEXITSTATUS(ended) if os.WIFEXITED(ended) else _NOT_STARTED
 
 
 def _exit_code(ended: Ended | None) -> int:

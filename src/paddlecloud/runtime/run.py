@@ -69,13 +69,13 @@ def read_order(path: str, machine: Machine | None, settle: Callable[[TaskFile], 
     return Order(folder, task, variables.environment(task), machine, "")
 
 
-def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> None:
-    """Run a task from its start to its exit file, unless someone has or does already; with a problem it ends before it
-    starts. This process is in the namespaces of the task, but for its mounts."""
+def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> Ended | None:
+    """Run a task from its start to its exit file, whose content is returned, unless someone has or does already; with a
+    problem it ends before it starts. This process is in the namespaces of the task, but for its mounts."""
     folder = order.folder
     lock = folder.lock()
     if lock is None or not folder.untouched:
-        return
+        return None
     # From here on a stop is not missed: SIGTERM waits for us, and the stop file is looked for after `pid` is there.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     smallfiles.write("/proc/self/comm", b"paddlecloud-run")
@@ -100,6 +100,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     os.close(lock)
     if order.task is not None:
         wake.knock(order.task.wake)
+    return ended
 
 
 def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], float]) -> tuple[Outcome, str]:
