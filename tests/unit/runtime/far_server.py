@@ -24,6 +24,7 @@ class FarServer:
         self.given: dict[str, bytes] = {}  # what GET and POST of a path below the job answer
         self.refused: tuple[str, ...] = ()  # parts of paths of files that it does not take
         self.cut: list[str] = []  # requests that are answered in part, once each
+        self.unended: list[str] = []  # requests whose whole answer comes without its end, once each
         self.hold: dict[str, threading.Event] = {}  # requests that are answered after that
         self.asked: list[str] = []
         self.port = 0
@@ -91,13 +92,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         cut = path in self.far.cut
+        unended = path in self.far.unended
         if cut:
             self.far.cut.remove(path)
-            self.close_connection = True
+        if unended:
+            self.far.unended.remove(path)
+        self.close_connection |= cut or unended
         piece = said[: len(said) // 2] if cut else said
         if piece:
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-        if not cut:
+        if not cut and not unended:
             self.wfile.write(b"0\r\n\r\n")
 
 
