@@ -7,7 +7,10 @@ work in a folder of the node's own, and are told of no other.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +123,40 @@ def test_no_secret_is_among_the_arguments_of_a_process(far: Lab) -> None:
                 continue
     far.type("kill_job", f"--job_id={job}")
     far.ends(job, "killed")
+
+
+def test_a_task_sees_nothing_of_other_runs_on_its_node_and_nothing_is_left_of_its_own(far: Lab) -> None:
+    base = Path(f"/tmp/paddlecloud-{os.geteuid()}")
+    base.mkdir(mode=0o700, exist_ok=True)
+    other = Path(tempfile.mkdtemp(dir=base))
+    (other / "secret").write_text("SECRET")
+    try:
+        far.folder(run_sh=f"cat {other}/secret; find {base} -name away.py; pwd")
+        job = far.out("submit", "job", "-o", "name", "--", "sh", "run.sh").strip()
+        far.ends(job, "success")
+        log = far.out("logs", job)
+        assert "SECRET" not in log
+        assert "away.py" not in log
+        own = base / Path(log.split()[-1]).relative_to(base).parts[0]
+        wait_until(lambda: not own.exists(), "its folder is gone", seconds=30)
+    finally:
+        shutil.rmtree(other)
+
+
+def test_the_working_directory_of_a_failed_task_comes_back_if_it_is_kept(far: Lab) -> None:
+    far.folder(run_sh="echo half > half; exit 3")
+    (far.work / "job.yaml").write_text("workdir: job\nrun: sh run.sh\nkeep_on_failure: true\n")
+    job = far.out("submit", "-f", "job.yaml").split()[-1]
+    far.ends(job, "failed")
+    assert "workspace/attempt-1/trainer-0/half" in far.out("ls", job)
+
+
+def test_files_come_back_whatever_their_names(far: Lab) -> None:
+    far.folder(train_py="import os; open(os.fsencode(os.environ['OUTPUT_PATH']) + b'/caf\\xe9', 'w').write('latin')")
+    job = far.out("submit", "job", "-o", "name", "--", "python", "train.py").strip()
+    far.ends(job, "success")
+    far.type("get_files", f"--job_id={job}", "--download=1", "--download_dir=back")
+    assert os.listdir(os.fsencode(far.work / "back" / job / "rank-0")) == [b"caf\xe9"]
 
 
 def test_a_job_that_runs_in_the_pfs_is_refused_with_a_sentence(far: Lab) -> None:

@@ -26,37 +26,53 @@ else:
 sys.exit(main(*sys.argv[1:], environ=os.environ))
 """
 
-# How a node that shares no disk with the server gets it: fetched once, into a folder that only its account can write.
+# How a node that shares no disk with the server gets it: fetched by each run into a folder of its own, so that nobody
+# can have changed it, and below one that only its account can look into: anyone may have made what is in /tmp.
 FETCH = """\
-import io, os, ssl, sys, tempfile, time, urllib.error, urllib.request, zipfile
+import http.client, io, os, ssl, stat, sys, tempfile, time, urllib.request, zipfile
 server, job, token = (os.environ["PADDLECLOUD_" + name] for name in ("SERVER", "JOB", "TOKEN"))
 certificate = os.environ.get("PADDLECLOUD_CERTIFICATE")
-trust = ssl.create_default_context(cadata=certificate) if certificate else None
+trust = None
+if certificate:
+    trust = ssl.create_default_context()
+    trust.load_verify_locations(cadata=certificate)
+    trust.verify_flags |= 0x80000
+def is_ours(path):
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+def base_in(above):
+    name = "paddlecloud-" + str(os.geteuid())
+    try:
+        os.mkdir(os.path.join(above, name), 0o700)
+    except FileExistsError:
+        pass
+    if is_ours(os.path.join(above, name)):
+        return os.path.join(above, name)
+    for one in sorted(os.listdir(above)):
+        if one.startswith(name + "-") and is_ours(os.path.join(above, one)):
+            return os.path.join(above, one)
+    return tempfile.mkdtemp(prefix=name + "-", dir=above)
+own = os.environ.get("TMPDIR") if os.environ.get("PADDLECLOUD_ALONE") else None
+wished = [os.environ.get("PADDLECLOUD_SCRATCH"), own]
+base = base_in(next((one for one in wished if one and os.path.isdir(one)), "/tmp"))
 asked = urllib.request.Request(server + "/v1/jobs/" + job + "/runtime", headers={"Authorization": "Bearer " + token})
-base = os.path.join(os.environ.get("PADDLECLOUD_SCRATCH") or "/tmp", "paddlecloud-" + str(os.geteuid()))
-os.makedirs(base, 0o700, exist_ok=True)
-if os.stat(base).st_uid != os.geteuid():
-    sys.exit("paddlecloud: " + base + " belongs to someone else")
 pause, until = 1, time.time() + 600
 while True:
     try:
         archive = zipfile.ZipFile(io.BytesIO(urllib.request.urlopen(asked, timeout=30, context=trust).read()))
         break
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, http.client.HTTPException, zipfile.BadZipFile) as error:
         if time.time() > until or getattr(error, "code", 500) < 500:
             sys.exit("paddlecloud: " + server + " does not give the runtime: " + str(error))
         time.sleep(pause)
         pause = min(2 * pause, 30)
-folder = os.path.join(base, "runtime-" + os.environ["PADDLECLOUD_RUNTIME"])
-if not os.path.isdir(folder):
-    part = tempfile.mkdtemp(dir=base)
-    archive.extractall(part)
-    try:
-        os.rename(part, folder)
-    except OSError:
-        pass
-os.environ["PADDLECLOUD_SCRATCH"] = base
-os.execv(sys.executable, [sys.executable, "-I", "-S", folder])
+run = tempfile.mkdtemp(prefix=job + "-", dir=base)
+archive.extractall(os.path.join(run, "runtime"))
+os.environ["PADDLECLOUD_RUN"] = run
+os.execv(sys.executable, [sys.executable, "-I", "-S", os.path.join(run, "runtime")])
 """
 
 

@@ -317,7 +317,7 @@ class SlurmBackend:
             environments=Path(away.ENVIRONMENTS) if far else self._cluster.environments,
             uv=None,
             pids_limit=0,
-            hidden=() if far else self._cluster.hidden,
+            hidden=() if far else self._cluster.hidden,  # a far node hides its own
             wake=self._root,
             boot="",
             allocation=SLURM,
@@ -342,7 +342,8 @@ class SlurmBackend:
             "JOB": launch.job,
             "TOKEN": self._cluster.token(launch.handle),
             "CERTIFICATE": self._cluster.certificate,
-            "RUNTIME": self._runtime.name.rpartition("-")[2],
+            # Where others' tasks run as the same account, all work in one place, which can be hidden from them.
+            "ALONE": "1" if launch.user in self._cluster.accounts or self._allow_unisolated() else "",
             "START": shipped.FETCH,
         }
         return [f"export PADDLECLOUD_{name}={shlex.quote(value)}" for name, value in known.items() if value]

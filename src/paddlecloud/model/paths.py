@@ -52,6 +52,11 @@ def log_folder(task: str) -> str:
     return f"{LOGS}/{task}"
 
 
+def kept_folder(attempt: int, task: str) -> str:
+    """Where a failed task's working directory stays inside its job's results, if it was asked for."""
+    return f"workspace/attempt-{attempt}/{task}"
+
+
 def text_of(raw: bytes) -> str:
     """A file's name, or path, as text that any wire takes.
 

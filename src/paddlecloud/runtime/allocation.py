@@ -16,6 +16,7 @@ ADDRESSES = "PADDLECLOUD_ADDRESSES"  # set by the batch script: n1=10.0.0.1 n2=1
 _ALONE = "127.0.0.1"  # where a task reaches itself, whatever its node is called
 _LONGEST_LIST = 1 << 20
 _GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_GPU_NAMES = ("GPU-", "MIG-")
 
 
 class AllocationError(Exception):
@@ -48,8 +49,10 @@ def settle(task: TaskFile, environ: Mapping[str, str]) -> TaskFile:
         index, colon, port = text[1:].partition(":")
         if int(index) >= len(addresses):
             raise AllocationError(f"the allocation has {len(addresses)} tasks, and one more is looked for")
-        return addresses[int(index)] + colon + port
+        address = addresses[int(index)]
+        return (f"[{address}]" if colon and ":" in address else address) + colon + port
 
+    gpus, as_named = _gpus(environ) if task.uses_gpus else ([], {})
     return task._replace(
         address=named(task.address),
         trainers=[named(endpoint) for endpoint in task.trainers],
@@ -58,7 +61,8 @@ def settle(task: TaskFile, environ: Mapping[str, str]) -> TaskFile:
         master=None if task.master is None else named(task.master),
         coordinator=None if task.coordinator is None else named(task.coordinator),
         roles=[_role(role, [named(address) for address in role.addresses]) for role in task.roles],
-        gpus=_gpus(environ) if task.uses_gpus else [],
+        gpus=gpus,
+        env={**as_named, **task.env},
     )
 
 
@@ -136,8 +140,13 @@ def _role(role: Role, addresses: list[str]) -> Role:
     return role._replace(addresses=addresses)
 
 
-def _gpus(environ: Mapping[str, str]) -> list[int]:
+def _gpus(environ: Mapping[str, str]) -> tuple[list[int], dict[str, str]]:
+    """The GPUs of this task by their numbers. Where the cluster names them in another way, as parts of one (MIG), they
+    are counted, and the variable stays as it is."""
     for name in _GPUS:
         if environ.get(name):
-            return [int(word) for word in environ[name].split(",") if word.isdigit()]
-    return []
+            words = [word for word in environ[name].split(",") if word.isdigit() or word.startswith(_GPU_NAMES)]
+            if all(word.isdigit() for word in words):
+                return [int(word) for word in words], {}
+            return list(range(len(words))), {name: environ[name]}
+    return [], {}

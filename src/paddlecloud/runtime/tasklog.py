@@ -56,9 +56,14 @@ class TaskLog:
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
     def _line(self, text: str) -> None:
-        try:
-            size = os.fstat(self.fd).st_size
-            glued = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"
-            os.write(self.fd, (("\n" if glued else "") + text + "\n").encode("utf-8", "replace"))
-        except OSError:
-            return  # the disk is full; the exit file still says it
+        append_line(self.fd, text)
+
+
+def append_line(log: int, text: str) -> None:
+    """Add a line of our own to an open log."""
+    try:
+        size = os.fstat(log).st_size
+        glued = size > 0 and os.pread(log, 1, size - 1) != b"\n"
+        os.write(log, (("\n" if glued else "") + text + "\n").encode("utf-8", "replace"))
+    except OSError:
+        return  # the disk is full; the exit file still says it

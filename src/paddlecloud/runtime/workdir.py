@@ -55,10 +55,15 @@ def guard(
             namespaces.mount_read_only(source, source)
 
 
+def kept(task: TaskFile) -> str:
+    """Where what a failed task had in its working directory stays, if it asked for that."""
+    return f"{os.path.dirname(task.output)}/{_KEPT}/attempt-{task.attempt}/{task.task}"
+
+
 def keep(task: TaskFile, folder: TaskFolder, results: str) -> None:
     """Put what an ended task has changed in its working directory, or all of it if that is a copy, with its results."""
     changed = folder.upper if os.path.isdir(folder.upper) else folder.work
-    attempt = below.open_folder(results, f"{results}/{_KEPT}/attempt-{task.attempt}")
+    attempt = below.open_folder(results, os.path.dirname(kept(task)))
     try:
         os.rename(changed, task.task, dst_dir_fd=attempt)
         os.mkdir(changed, 0o755)

@@ -162,7 +162,8 @@ class Shipping:
         _check_offset(offset)
         paths.check_relative(path)
         role, _, index = task.rpartition("-")
-        if not path.startswith((f"{paths.rank_folder(role, int(index))}/", f"{paths.log_folder(task)}/")):
+        kept = paths.kept_folder(job.attempt, task)
+        if not path.startswith((f"{paths.rank_folder(role, int(index))}/", f"{paths.log_folder(task)}/", f"{kept}/")):
             raise ForbiddenError(f"{path} is not a place for what {task} leaves", field="path")
         drafts = self._handle(job) / _DRAFTS
         length = self._files.append(path, drafts, offset, piece)

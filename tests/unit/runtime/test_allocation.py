@@ -15,6 +15,7 @@ from paddlecloud.runtime.allocation import (
     settle,
 )
 from paddlecloud.runtime.taskfile import Role
+from paddlecloud.runtime.variables import environment
 from tests.unit.runtime.orders import alone
 
 STEP = {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_STEP_TASKS_PER_NODE": "2,1", "SLURM_JOB_ID": "12"}
@@ -111,6 +112,31 @@ def test_the_task_file_is_settled_with_addresses_and_gpus() -> None:
     assert settle(task._replace(uses_gpus=False), told).gpus == []
     with pytest.raises(AllocationError, match="one more is looked for"):
         settle(task._replace(pservers=["@3:1"]), told)
+
+
+@pytest.mark.parametrize(
+    ("told", "gpus", "variables"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "GPU-8f,GPU-9a"}, [0, 1], {"CUDA_VISIBLE_DEVICES": "GPU-8f,GPU-9a"}),
+        ({"CUDA_VISIBLE_DEVICES": "MIG-1c"}, [0], {"CUDA_VISIBLE_DEVICES": "MIG-1c"}),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-8f"}, [0], {"ROCR_VISIBLE_DEVICES": "GPU-8f", "CUDA_VISIBLE_DEVICES": "0"}),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, [], {"CUDA_VISIBLE_DEVICES": ""}),
+        ({"CUDA_VISIBLE_DEVICES": "2,5"}, [2, 5], {"CUDA_VISIBLE_DEVICES": "2,5"}),
+    ],
+)
+def test_gpus_that_the_cluster_names_are_counted_and_stay_as_they_are_named(
+    told: dict[str, str], gpus: list[int], variables: dict[str, str]
+) -> None:
+    found = settle(alone(allocation=SLURM, uses_gpus=True, address="@0"), {**told, "SLURMD_NODENAME": "n1"})
+    assert found.gpus == gpus
+    assert environment(found).items() >= variables.items()
+    assert settle(alone(allocation=SLURM, env={"A": "b"}), told).env == {"A": "b"}
+
+
+def test_addresses_with_colons_are_in_brackets_where_a_port_follows() -> None:
+    task = alone(allocation=SLURM, address="@2", trainers=["@0:1", "@2:2"])
+    found = settle(task, {**STEP, ADDRESSES: "n1=10.0.0.1 n2=fd00::1"})
+    assert (found.address, found.trainers) == ("fd00::1", ["10.0.0.1:1", "[fd00::1]:2"])
 
 
 def test_one_task_reaches_itself_on_loopback() -> None:
