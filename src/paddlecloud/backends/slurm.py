@@ -219,11 +219,12 @@ class SlurmBackend:
         return self._seen.get(runs)
 
     def _cancel_waiting(self, handle: str) -> None:
-        """What would begin after its folder is gone: another job of the handle, not the one that ran it, which may have
-        waited when Slurm was asked last."""
+        """What would begin after its folder is gone: another job of the handle, or the one that ran it, if it was put
+        back; but not if it only waited when Slurm was asked last, before it began."""
         held = self._hold(handle)
+        put_back = self._looked_at > (held.begun_at or 0.0)
         for seen in self._jobs_of(held):
-            if seen.state in WAITING and seen.id != held.claimed:
+            if seen.state in WAITING and (put_back or seen.id != held.claimed):
                 self._calls.cancel(seen.id, held.account)
 
     def _past(self, ids: Sequence[int]) -> Mapping[int, Seen] | None:

@@ -116,11 +116,10 @@ class HdfsStore:
         self._hdfs.delete(self._at(path))
 
     def usage(self, folder: str) -> Usage:
-        size, files = self._usage(self._at(folder))
-        if not folder:
-            staged, unfinished = self._usage(f"{self._root}/{STAGING}")
-            size, files = size - staged, files - unfinished
-        return Usage(size_bytes=size, files=files)
+        # Of the root, each by itself: what is staged there changes while it would be taken off the sum.
+        places = [self._at(folder)] if folder else [self._at(entry.path) for entry in self._children("", "")]
+        found = [self._usage(place) for place in places]
+        return Usage(size_bytes=sum(size for size, _ in found), files=sum(files for _, files in found))
 
     def free_bytes(self) -> int | None:
         return None
