@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 
 from paddlecloud import __version__
 from paddlecloud.backends.base import Backend
 from paddlecloud.files.arriving import ArrivingFiles, ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
-from paddlecloud.model.audit import Action
-from paddlecloud.model.errors import PaddleCloudError, UnreachableError
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.server import checkup, logs, problems, submission
 from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.accounts import Accounts
-from paddlecloud.server.audit import HERE, AuditService
+from paddlecloud.server.audit import AuditService
 from paddlecloud.server.auth import Authenticator
-from paddlecloud.server.carrier import Carrier, open_carrier
+from paddlecloud.server.carrier import open_carrier
 from paddlecloud.server.certificate import certificate as read_certificate
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters, load_backends
-from paddlecloud.server.datacenters import Tree, open_tree
+from paddlecloud.server.datacenters import open_tree
 from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
 from paddlecloud.server.dialects import paddlecloud
 from paddlecloud.server.dialects.slashes import OneSlash
 from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
-from paddlecloud.server.housekeeping import Housekeeping, housekeeping
+from paddlecloud.server.housekeeping import housekeeping
 from paddlecloud.server.jobs import JobService
+from paddlecloud.server.lifetime import Parts
 from paddlecloud.server.listening import Server, address, allow_open_files, listen, quiet_signals
 from paddlecloud.server.logins import Logins
-from paddlecloud.server.marks import LOOK_SECONDS, Marks
+from paddlecloud.server.marks import Marks
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.policy import policy_line
-from paddlecloud.server.postman import Postman
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
 from paddlecloud.server.quotas import QuotaService
@@ -76,7 +71,6 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 Wake = Callable[[], None]
 Backends = Callable[[Settings, Clock, Wake, Callable[[str], str]], Mapping[str, Backend]]
-_RECORD_SECONDS = 5.0
 _SPARE_BYTES = 64 * 1024 * 1024  # of the disk, which no upload may take: records are written there too
 
 
@@ -154,83 +148,6 @@ def create(
     return app
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What lives as long as the server, and how it begins and ends."""
-
-    services: Services
-    database: Database
-    backends: Mapping[str, Backend]
-    marks: Marks
-    feed: Feed
-    postman: Postman
-    carrier: Carrier
-    house: Housekeeping
-    tree: Tree
-    count_seconds: float
-    folder: DataFolder
-
-    @asynccontextmanager
-    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
-        self.services.changes.attach()
-        self.services.loop.start()
-        self.postman.start()
-        self.carrier.start()
-        self._record(Action.SERVER_START, f"version {__version__}")
-        chores = [
-            asyncio.create_task(self.feed.run()),
-            asyncio.create_task(_repeat(self.house.run, self.house.every_seconds, first=self.house.first_seconds)),
-            asyncio.create_task(_repeat(self._mark_logs, LOOK_SECONDS)),
-            asyncio.create_task(_repeat(self.tree.room.record, _RECORD_SECONDS)),
-            asyncio.create_task(_repeat(self._look_after_pfs, self.count_seconds, first=self.house.first_seconds)),
-        ]
-        try:
-            yield
-        finally:
-            self.services.changes.close()
-            for chore in chores:
-                chore.cancel()
-            await run_in_threadpool(self._close)
-
-    def _close(self) -> None:
-        with ExitStack() as stack:
-            stack.callback(self.database.close)
-            for backend in self.backends.values():
-                stack.callback(backend.close)
-            stack.callback(self._record, Action.SERVER_STOP)
-            stack.callback(self.services.loop.stop)
-            stack.callback(self.postman.stop)
-            stack.callback(self.carrier.stop)
-            stack.callback(self.house.stop)
-            stack.callback(self.tree.room.record)
-
-    def _record(self, action: Action, detail: str = "") -> None:
-        try:
-            self.services.audit.record(action, HERE, target=str(self.folder.root), detail=detail)
-        except PaddleCloudError as error:
-            # Whoever may read but not record, as on a full disk, is better served than not.
-            log.warning("%s is not on record: %s", action.value, error.message)
-
-    def _look_after_pfs(self) -> None:
-        self.tree.forget_drafts(self.services.clock())
-        self.tree.room.count()
-
-    def _mark_logs(self) -> None:
-        held = [job for job in self.services.records.live() if job.state.held]
-        self.marks.look(held, self.services.clock())
-
-
-async def _repeat(chore: Callable[[], None], seconds: float, *, first: float = 0.0) -> None:
-    await asyncio.sleep(first)
-    while True:
-        try:
-            await run_in_threadpool(chore)
-        except Exception as error:
-            known = isinstance(error, UnreachableError)
-            log.error("a chore failed (%s); it is tried again in %g s", error, seconds, exc_info=not known)
-        await asyncio.sleep(seconds)
-
-
 def _assemble(
     settings: Settings,
     clock: Clock,
@@ -238,7 +155,7 @@ def _assemble(
     users: Users,
     cipher: Cipher,
     make_backends: Backends,
-) -> _Parts:
+) -> Parts:
     folder = DataFolder(settings.server.data)
     jobs = Jobs(database)
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
@@ -361,7 +278,7 @@ def _assemble(
         records=jobs,
         clock=clock,
     )
-    return _Parts(
+    return Parts(
         services=services,
         database=database,
         backends=backends,
