@@ -26,6 +26,7 @@ from paddlecloud.runtime.root import PFS
 from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Given, Role, TaskFile
 
 _LOOPBACK = "127.0.0.1"
+OFF = -1  # in OpenPAI's variables: never for that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ def _role(role: RoleSpec, placement: Placement) -> Role:
         gpus=share.gpus,
         cpus=share.cpus,
         memory_bytes=share.memory_bytes,
-        min_failed=role.min_failed,
+        min_failed=OFF if role.min_failed is None else role.min_failed,
         min_succeeded=role.successes_needed,
         addresses=[place.address or _LOOPBACK for place in places],
         ports=[list(place.ports) for place in places],

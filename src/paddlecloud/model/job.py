@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -49,20 +50,39 @@ def total(amounts: Iterable[Resources]) -> Resources:
     return sum(amounts, NOTHING)
 
 
+class Shell(StrEnum):
+    """What runs a command: a shell that is given it as its text, or one that reads it as a file of the task's own."""
+
+    SH = "sh"
+    BASH = "bash"  # as OpenPAI's first protocol has it: what fails is passed over, and the last exit code counts
+    STRICT = "bash-strict"  # as its second has it: errexit, nounset and pipefail
+
+
+class Ports(Struct, frozen=True, kw_only=True):
+    """Ports that a task of a role has under one label."""
+
+    count: int = 1
+    begin: int = 0  # the first that is wished for: these are given where they are free; 0: any
+
+
 class RoleSpec(Struct, frozen=True, kw_only=True):
     """One kind of task of a job.
 
-    The job fails when `min_failed` tasks of a role have failed, and succeeds when every role has `min_succeeded`
-    successes (None: all of its tasks). A role that needs none, such as pservers, is stopped at the job's end.
+    The job fails when `min_failed` tasks of a role have failed (None: never for that), and succeeds when every role has
+    `min_succeeded` successes (None: all of its tasks). A role that needs none, such as pservers, is stopped at the
+    job's end.
     """
 
     name: str
     count: int
     command: str
     resources: Resources | None = None  # None: the cluster's default request
-    min_failed: int = 1
+    min_failed: int | None = 1
     min_succeeded: int | None = None
     restarts: int = 0  # how often one failed task is started again where it was, while the others go on
+    shell: Shell = Shell.SH
+    ports: Mapping[str, Ports] = field(default_factory=dict)  # by label, beside those that every task has
+    shared_memory_bytes: int = 0  # what it is told that it may count on; 0: what OpenPAI gives to who does not ask
 
     @property
     def successes_needed(self) -> int:
@@ -76,6 +96,9 @@ class Retry(Struct, frozen=True, kw_only=True):
     restart_me: int | None = None  # a task asked for it, by exit code 101
     node_lost: int | None = None
     preempted: int | None = None
+    by_cause: bool = False  # what fails for a cause that another attempt cannot mend is not started again
+    endless: bool = False  # a job whose task failed is started again, however often it was
+    after_success: bool = False  # so is one that has succeeded, until it is killed
 
 
 class Hang(Struct, frozen=True, kw_only=True):
@@ -86,7 +109,7 @@ class Hang(Struct, frozen=True, kw_only=True):
 
 
 class Input(Struct, frozen=True, kw_only=True):
-    """Files from elsewhere that a job's tasks find in their working directory, read-only.
+    """Files from elsewhere that a job's tasks find in their working directory, read-only unless each has its own copy.
 
     `source` is a file or folder, /pfs/<datacenter>/… or hdfs://<name node>/…; `target` is below the working directory.
     Where a folder is dealt, the trainer of rank i of n gets file number f, in the order of the names, if f % n == i.
@@ -98,6 +121,19 @@ class Input(Struct, frozen=True, kw_only=True):
     deal: bool = False
     list: str = ""  # a file in the working directory that names what came, one path to a line
     optional: bool = False  # what is not there is left out
+    copy: bool = False  # each task has a copy of its own, which it may change
+    alias: str = ""  # another name of the target, beside it
+
+
+class OpenPai(Struct, frozen=True, kw_only=True):
+    """What a job of OpenPAI was written with that only its own variables tell again."""
+
+    protocol: int  # 1 or 2
+    virtual_cluster: str = DEFAULT
+    fs_uri: str = ""
+    code_dir: str = ""
+    data_dir: str = ""
+    output_dir: str = ""
 
 
 class JobSpec(Struct, frozen=True, kw_only=True):
@@ -120,7 +156,9 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     package: str = ""  # the folder of the PFS that the job runs in; "": its uploaded files alone
     image: str = ""
     registry: str = ""
-    face: str = ""  # who submitted it: "" ours, "paddlepaddle" seed 001's client: names of its live jobs are unique
+    face: str = (
+        ""  # who submitted it: "" ours, "paddlepaddle" seed 001's client, "openpai": names there tell jobs apart
+    )
     storage_key: str = ""  # id of the key to the bucket that bos_url names
     retry: Retry = Retry()
     hang: Hang = Hang()
@@ -134,6 +172,8 @@ class JobSpec(Struct, frozen=True, kw_only=True):
         default_factory=dict
     )  # what it asks of Slurm itself: partition, qos, constraint, …
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
+    first_role_ends: bool = False  # the job ends when one role has its successes, or nothing of it runs any more
+    openpai: OpenPai | None = None
 
     @property
     def trainers(self) -> int:

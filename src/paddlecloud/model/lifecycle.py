@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddlecloud.model import causes
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Job, Placement, Retry
 from paddlecloud.model.state import ENDS, MOVES, RETRIED, JobState, StopReason
@@ -31,6 +32,7 @@ class Move(Struct, frozen=True, kw_only=True):
     quiet_since: datetime | None = None  # with `running`: since when the job does nothing; None: it does something
 
 
+_ENDLESS = frozenset({StopReason.TASK_FAILED, StopReason.RESTART_ME})
 RESTART_ME = 101  # the exit code by which PaddlePaddle's elastic launcher asks for another attempt
 
 
@@ -124,17 +126,17 @@ def _ended(job: Job, report: Report | None, now: datetime, attempts_limit: int) 
     if report is None:
         why = f"{job.handle} is gone from its cluster"
         return _again_or_failed(job, StopReason.NODE_LOST, why, now, now, attempts_limit)
-    stopped = None if report.stop is not None and _all_roles_succeeded(job, report) else _why_stopped(job, report)
+    done = _why_done(job, report)
+    stopped = None if report.stop is not None and done else _why_stopped(job, report)
     if stopped is not None:
         stop, why = stopped
         if not report.ended or ENDS[stop] not in MOVES[job.state]:
             return Move(to=JobState.KILLING, at=now, why=why, stop=stop, error=why)
-        return _again_or_failed(job, stop, why, now, _last_end(report, now), attempts_limit)
-    if _all_roles_succeeded(job, report):
-        why, done = "every task that it waits for succeeded", StopReason.DONE
+        return _again_or_failed(job, stop, why, now, _last_end(report, now), attempts_limit, report)
+    if done:
         if not report.ended:
-            return Move(to=JobState.KILLING, at=now, why=why, stop=done)
-        return Move(to=ENDS[done], at=_last_end(report, now), why=why, stop=done)
+            return Move(to=JobState.KILLING, at=now, why=done, stop=StopReason.DONE)
+        return _again_or_done(job, done, now, _last_end(report, now))
     return None
 
 
@@ -150,17 +152,42 @@ def _why_stopped(job: Job, report: Report) -> tuple[StopReason, str] | None:
     return None
 
 
-def _again_or_failed(job: Job, stop: StopReason, why: str, now: datetime, ended_at: datetime, limit: int) -> Move:
-    """Another attempt, or the end of a job that has had all of its attempts."""
+def _again_or_done(job: Job, why: str, now: datetime, ended_at: datetime) -> Move:
+    """The end of a job that has succeeded, unless it is to go on until it is killed."""
+    if job.spec.retry.after_success:
+        again = f"{why}; attempt {job.attempt + 1} follows, as it goes on until it is killed"
+        return Move(to=JobState.QUEUE, at=now, why=again, stop=StopReason.DONE)
+    return Move(to=ENDS[StopReason.DONE], at=ended_at, why=why, stop=StopReason.DONE)
+
+
+def _again_or_failed(
+    job: Job, stop: StopReason, why: str, now: datetime, ended_at: datetime, limit: int, report: Report | None = None
+) -> Move:
+    """Another attempt, or the end of a job that has had all of its attempts, or that another would not help."""
     if stop not in RETRIED:
         return Move(to=ENDS[stop], at=ended_at, why=why, stop=stop, error=why)
     allowed, used = retries_allowed(job.spec.retry, stop, limit), job.retries.get(stop, 0)
+    if used < allowed and (hopeless := _hopeless(job, stop, report)):
+        why = f"{why}; no attempt follows, since {hopeless}"
+        return Move(to=ENDS[stop], at=ended_at, why=why, stop=stop, error=why)
+    if job.spec.retry.endless and stop in _ENDLESS:
+        again = f"{why}; attempt {job.attempt + 1} follows (retry {used + 1})"
+        return Move(to=JobState.QUEUE, at=now, why=again, stop=stop)
     if used < allowed:
         again = f"{why}; attempt {job.attempt + 1} follows (retry {used + 1} of {allowed})"
         return Move(to=JobState.QUEUE, at=now, why=again, stop=stop)
     if used:
         why = f"{why}, after {used} of {allowed} retries"
     return Move(to=ENDS[stop], at=ended_at, why=why, stop=stop, error=why)
+
+
+def _hopeless(job: Job, stop: StopReason, report: Report | None) -> str:
+    """Why another attempt would fail as this one did, where the job asks to be spared that; "": it might not."""
+    if not job.spec.retry.by_cause or stop is not StopReason.TASK_FAILED or report is None:
+        return ""
+    failed = first_failed(report)
+    cause = None if failed is None else causes.of_task(failed)
+    return cause.what if cause is not None and cause.class_ is causes.Class.PERMANENT else ""
 
 
 def retries_allowed(retry: Retry, stop: StopReason, attempts_limit: int) -> int:
@@ -201,7 +228,7 @@ def _quiet(job: Job, report: Report, now: datetime) -> Move | None:
 
 def _quiet_since(job: Job, report: Report) -> datetime | None:
     """Since when every task that the job waits for does nothing; None: one of them does something."""
-    roles = [role.name for role in job.spec.roles if role.successes_needed]
+    roles = [role.name for role in job.spec.roles if role.successes_needed or job.spec.first_role_ends]
     awaited = [task for name in roles for task in _of_role(report, name) if not task.state.ended]
     times = [task.quiet_since for task in awaited]
     return max((time for time in times if time), default=None) if all(times) else None
@@ -213,7 +240,9 @@ def _stopped(job: Job, report: Report | None, now: datetime, attempts_limit: int
     stop = job.stop or StopReason.ASKED
     at = now if report is None else _last_end(report, now)
     if stop in RETRIED:
-        return _again_or_failed(job, stop, job.error or stop.value, now, at, attempts_limit)
+        return _again_or_failed(job, stop, job.error or stop.value, now, at, attempts_limit, report)
+    if stop is StopReason.DONE:
+        return _again_or_done(job, "nothing of it runs any more", now, at)
     if stop is StopReason.MOVED_ON and job.placement is not None:
         return Move(to=ENDS[stop], at=now, why=job.error, passes=job.placement.cluster)
     return Move(to=ENDS[stop], at=at, why="nothing of it runs any more", stop=stop, error=job.error)
@@ -228,16 +257,26 @@ def _last_end(report: Report, now: datetime) -> datetime:
 def _role_failed(job: Job, report: Report) -> TaskReport | None:
     for role in job.spec.roles:
         failed = [task for task in _of_role(report, role.name) if task.state is TaskState.FAILED]
-        if len(failed) >= role.min_failed:
+        if role.min_failed is not None and len(failed) >= role.min_failed:
             return first_failed(report)
     return None
 
 
-def _all_roles_succeeded(job: Job, report: Report) -> bool:
-    return all(
-        sum(task.state is TaskState.SUCCEEDED for task in _of_role(report, role.name)) >= role.successes_needed
+def _why_done(job: Job, report: Report) -> str:
+    """What makes the job a success; "": nothing yet."""
+    succeeded = {
+        role.name: [task for task in _of_role(report, role.name) if task.state is TaskState.SUCCEEDED]
         for role in job.spec.roles
-    )
+    }
+    enough = [role for role in job.spec.roles if len(succeeded[role.name]) >= role.successes_needed]
+    if not job.spec.first_role_ends:
+        return "every task that it waits for succeeded" if len(enough) == len(job.spec.roles) else ""
+    for role in enough:
+        if needed := role.successes_needed:
+            by_time = sorted(succeeded[role.name], key=lambda task: (task.ended_at is None, task.ended_at))
+            return f"{by_time[needed - 1].name} succeeded, and so has {role.name} as a whole ({needed} of {role.count})"
+    lost = any(task.state is TaskState.LOST for task in report.tasks)
+    return "all of its tasks have ended" if report.ended and not lost else ""
 
 
 def _of_role(report: Report, role: str) -> list[TaskReport]:

@@ -5,7 +5,6 @@ A job that could never run is refused here with the numbers, instead of waiting 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
-from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, RoleSpec, total
+from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, total
 from paddlecloud.model.paths import NAME_BYTES, PATH_BYTES, check_relative
 from paddlecloud.model.units import describe_counts
 from paddlecloud.runtime.environments import NONE
@@ -23,20 +22,18 @@ from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler import places
 from paddlecloud.scheduler.ledger import Standing
 from paddlecloud.scheduler.plan import describe
+from paddlecloud.server.roles import COMMAND_BYTES, RESTARTS, check_role, check_text
 
 GPU, CPU = "gpu", "cpu"
 JOB_TYPES = (GPU, CPU)
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
 PRIORITIES = range(-1000, 1001)
-NAME_CHARACTERS = 200
-COMMAND_BYTES = 100_000
+NAME_CHARACTERS = 255
 ENV_BYTES = 100_000
 WALL_TIME_SECONDS = 10 * 365 * 86400
-RESTARTS = 100
 LEAST_HANG_SECONDS = 5
 
 _PYTHON = re.compile(r"|\d+(\.\d+){0,2}|(/[\w.+@-]+)+", re.ASCII)
-_ROLE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -60,7 +57,7 @@ class Limits:
 def check_shape(spec: JobSpec, limits: Limits) -> None:
     """Refuse what is wrong wherever the job would go."""
     _check_name(spec)
-    _check_text(spec.folder, "folder", NAME_BYTES)
+    check_text(spec.folder, "folder", NAME_BYTES)
     _check_roles(spec, limits)
     _check_environment(spec)
     _check_choices(spec)
@@ -106,53 +103,14 @@ def _check_roles(spec: JobSpec, limits: Limits) -> None:
         raise InvalidError("roles is empty: a job needs at least one role with a command", field="roles")
     seen: set[str] = set()
     for number, role in enumerate(spec.roles):
-        _check_role(role, f"roles[{number}]", seen)
+        check_role(role, f"roles[{number}]", seen)
         seen.add(role.name)
-    if all(role.successes_needed == 0 for role in spec.roles):
+    if not spec.first_role_ends and all(role.successes_needed == 0 for role in spec.roles):
         raise InvalidError("roles: no role needs a success, so the job could not end", field="roles")
     if spec.tasks > limits.tasks:
         raise InvalidError(
             f"the job has {spec.tasks} tasks ({_counts(spec)}); this server takes {limits.tasks} at most", field="roles"
         )
-
-
-def _check_role(role: RoleSpec, where: str, seen: set[str]) -> None:
-    if not _ROLE_NAME.fullmatch(role.name) or role.name in seen:
-        raise InvalidError(
-            f"{where}.name {role.name!r} must be small letters, digits and -, and only once in a job",
-            field=f"{where}.name",
-        )
-    if role.count < 1:
-        raise InvalidError(
-            f"{where}.count (instance_count) is {role.count}; it must be at least 1", field=f"{where}.count"
-        )
-    _check_text(role.command, f"{where}.command", COMMAND_BYTES)
-    if not role.command.strip():
-        raise InvalidError(f"{where}.command (start_cmd) is empty: say what to run", field=f"{where}.command")
-    if not 1 <= role.min_failed <= role.count:
-        raise InvalidError(f"{where}.min_failed must be from 1 to count ({role.count})", field=f"{where}.min_failed")
-    if not 0 <= role.successes_needed <= role.count:
-        raise InvalidError(
-            f"{where}.min_succeeded must be from 0 to count ({role.count})", field=f"{where}.min_succeeded"
-        )
-    if not 0 <= role.restarts <= RESTARTS:
-        raise InvalidError(f"{where}.restarts must be from 0 to {RESTARTS}", field=f"{where}.restarts")
-    if role.resources is not None:
-        _check_resources(role.resources, f"{where}.resources")
-
-
-def _check_resources(asked: Resources, where: str) -> None:
-    """What is 0 is not asked for, but something must be."""
-    if not math.isfinite(asked.cpus) or not 0 <= asked.cpus <= 100_000:
-        raise InvalidError(f"{where}.cpus {asked.cpus} is not a number of CPUs", field=f"{where}.cpus")
-    if not 0 <= asked.memory_bytes <= 2**60:
-        raise InvalidError(
-            f"{where}.memory_bytes {asked.memory_bytes} is not a number of bytes", field=f"{where}.memory_bytes"
-        )
-    if not 0 <= asked.gpus <= 100_000:
-        raise InvalidError(f"{where}.gpus {asked.gpus} is not a number of GPUs", field=f"{where}.gpus")
-    if asked == NOTHING:
-        raise InvalidError(f"{where} asks for nothing: leave it out to get the default", field=where)
 
 
 def _check_environment(spec: JobSpec) -> None:
@@ -167,7 +125,7 @@ def _check_environment(spec: JobSpec) -> None:
                 "number or address trains alone; if you mean to, set it in your command",
                 field="env",
             )
-        _check_text(value, f"env.{name}", ENV_BYTES)
+        check_text(value, f"env.{name}", ENV_BYTES)
 
 
 def _check_choices(spec: JobSpec) -> None:
@@ -203,7 +161,7 @@ def _check_packages(spec: JobSpec) -> None:
             f"python {spec.python[:40]!r} must be a version such as 3.12, or the path of an interpreter", field="python"
         )
     for number, step in enumerate(spec.setup):
-        _check_text(step, f"setup[{number}]", COMMAND_BYTES)
+        check_text(step, f"setup[{number}]", COMMAND_BYTES)
 
 
 def _check_care(spec: JobSpec) -> None:
@@ -244,7 +202,7 @@ def _check_own_storage(spec: JobSpec) -> None:
     if not spec.bos_url:
         raise InvalidError("bos_url is missing: with public_bos=0 name the folder in your storage", field="bos_url")
     parse_bos_url(spec.bos_url)
-    _check_text(spec.storage_key, "storage_key", NAME_BYTES)
+    check_text(spec.storage_key, "storage_key", NAME_BYTES)
     if not spec.storage_key:
         raise InvalidError(
             "storage_key is missing: send the key to your storage (POST /v1/storage_keys) and name it by its id",
@@ -257,22 +215,11 @@ def _check_own_storage(spec: JobSpec) -> None:
 
 def _check_texts_of_images(spec: JobSpec) -> None:
     for name in ("datacenter", "package", "image", "registry", "face", "queue"):
-        _check_text(getattr(spec, name), name, PATH_BYTES)
+        check_text(getattr(spec, name), name, PATH_BYTES)
     if spec.registry and not spec.image:
         raise InvalidError("registry is for an image of yours: name it too (-image), or leave it out", field="image")
     if spec.package and spec.tree is not None:
         raise InvalidError("a job runs in a folder sent (tree) or one of the PFS (package): name one", field="tree")
-
-
-def _check_text(text: str, where: str, most: int) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidError(f"{where} is not valid UTF-8", field=where) from None
-    if "\0" in text:
-        raise InvalidError(f"{where} contains a NUL byte", field=where)
-    if size > most:
-        raise InvalidError(f"{where} is {size} bytes long; {most} is the most: put it into a file", field=where)
 
 
 def _check_options(spec: JobSpec, offers: Sequence[Offer]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
-from paddlecloud.model.job import JobSpec, Resources, RoleSpec
+from paddlecloud.model.job import JobSpec, Ports, Resources, RoleSpec
 from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler.day import day_of
@@ -60,15 +60,21 @@ def spec(*roles: RoleSpec, **changes: Any) -> JobSpec:
         (spec(role(count=101)), "roles"),
         (spec(role(), role()), "roles[1].name"),
         (spec(role(name="../x")), "roles[0].name"),
-        (spec(role(name="Trainer")), "roles[0].name"),
+        (spec(role(name=".trainer")), "roles[0].name"),
+        (spec(role(name="a/b")), "roles[0].name"),
         (spec(role(name="")), "roles[0].name"),
         (spec(role(name="a\n")), "roles[0].name"),
-        (spec(role(name="x" * 41)), "roles[0].name"),
+        (spec(role(name="x" * 64)), "roles[0].name"),
         (spec(role(command="")), "roles[0].command"),
         (spec(role(command=" \n")), "roles[0].command"),
         (spec(role(command="a\0b")), "roles[0].command"),
         (spec(role(command="\ud800")), "roles[0].command"),
         (spec(role(command="x" * 100_001)), "roles[0].command"),
+        (spec(role(ports={"a b": Ports()})), "roles[0].ports.a b"),
+        (spec(role(ports={"a": Ports(count=0)})), "roles[0].ports.a"),
+        (spec(role(ports={"a": Ports(count=2, begin=65535)})), "roles[0].ports.a"),
+        (spec(role(ports={"a": Ports(count=101)})), "roles[0].ports"),
+        (spec(role(shared_memory_bytes=-1)), "roles[0].shared_memory_bytes"),
         (spec(role(min_failed=0)), "roles[0].min_failed"),
         (spec(role(min_failed=2)), "roles[0].min_failed"),
         (spec(role(min_succeeded=2)), "roles[0].min_succeeded"),
@@ -85,7 +91,7 @@ def spec(*roles: RoleSpec, **changes: Any) -> JobSpec:
         (spec(name="a\0b"), "name"),
         (spec(name="a\nb"), "name"),
         (spec(name="\ud800"), "name"),
-        (spec(name="x" * 201), "name"),
+        (spec(name="x" * 256), "name"),
         (spec(env={"A=B": "x"}), "env"),
         (spec(env={"": "x"}), "env"),
         (spec(env={"1A": "x"}), "env"),

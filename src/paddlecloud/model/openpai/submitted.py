@@ -1,0 +1,34 @@
+"""What reading a job of OpenPAI gives: the job, what is to be shown of it again, and what must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from paddlecloud.model.job import JobSpec
+
+FACE = "openpai"  # in JobSpec.face: names of such jobs tell them apart
+MASKED = "******"
+FS_URI = "$PAI_DEFAULT_FS_URI"
+TRANSIENT = 100  # so often is a job started again for what was not its fault; in OpenPAI, without end
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    """A job as it was understood.
+
+    `spec` names no cluster, no queue and no inputs yet: what `virtual_cluster` and `code_dir` mean only a server knows.
+    """
+
+    spec: JobSpec
+    virtual_cluster: str
+    code_dir: str = ""  # with its variables replaced, but for $PAI_DEFAULT_FS_URI at its beginning; "": none
+    config: Mapping[str, Any]  # as it was written, without its secrets
+    secrets: Mapping[str, Any] = field(default_factory=dict)  # what <% $secrets.… %> in commands stands for
+    storages: tuple[str, ...] = ()  # that it asks for by name
+    warnings: tuple[str, ...] = ()  # what it asks for and does not get
+
+    @property
+    def protocol(self) -> int:
+        return self.spec.openpai.protocol if self.spec.openpai is not None else 2

@@ -1,0 +1,240 @@
+"""OpenPAI's second job protocol: what each part becomes, how its script reads, and what each wrong one is told."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddlecloud.model.errors import InvalidError
+from paddlecloud.model.job import Ports, Resources, Shell
+from paddlecloud.model.openpai import v2
+from paddlecloud.model.openpai.submitted import MASKED
+
+ROLE: dict[str, Any] = {
+    "dockerImage": "image",
+    "resourcePerInstance": {"cpu": 1, "memoryMB": 128, "gpu": 0},
+    "commands": ["true"],
+}
+CMD = "com.microsoft.pai.runtimeplugin.cmd"
+
+
+def _job(role: dict[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
+    return {
+        "protocolVersion": 2,
+        "name": "job_1",
+        "type": "job",
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "some/image"}],
+        "taskRoles": {"worker": {**ROLE, **(role or {})}},
+        **changed,
+    }
+
+
+def _script(job: dict[str, Any]) -> str:
+    return v2.job(job).spec.roles[0].command
+
+
+def test_a_job_of_two_roles_is_understood() -> None:
+    role = {
+        "instances": 2,
+        "completion": {"minFailedInstances": 2, "minSucceededInstances": 1},
+        "taskRetryCount": 3,
+        "extraContainerOptions": {"shmMB": 1024},
+        "resourcePerInstance": {"cpu": 4, "memoryMB": 2048, "gpu": 1, "ports": {"web": 2}},
+    }
+    whole = _job(role, jobRetryCount=4, defaults={"virtualCluster": "gpus"}, extras={"gangAllocation": False})
+    whole["taskRoles"]["ps"] = ROLE
+    found = v2.job(whole)
+    worker, ps = found.spec.roles
+    assert (worker.name, worker.count, worker.min_failed, worker.min_succeeded) == ("worker", 2, 2, 1)
+    assert (worker.restarts, worker.shell, worker.shared_memory_bytes) == (3, Shell.STRICT, 1024 << 20)
+    assert worker.resources == Resources(cpus=4, memory_bytes=2048 << 20, gpus=1)
+    assert worker.ports == {"web": Ports(count=2)}
+    assert (ps.count, ps.min_failed, ps.min_succeeded, ps.shared_memory_bytes) == (1, 1, 1, 512 << 20)
+    assert (found.virtual_cluster, found.spec.image, found.spec.retry.user_error) == ("gpus", "some/image", 4)
+    assert found.spec.first_role_ends
+    assert [warning for warning in found.warnings if "gangAllocation" in warning]
+
+
+@pytest.mark.parametrize(
+    ("completion", "failed", "succeeded"),
+    [
+        (None, 1, 3),
+        ({}, 1, 3),
+        ({"minFailedInstances": None}, 1, 3),
+        ({"minFailedInstances": -1, "minSucceededInstances": -1}, None, 0),
+        ({"minSucceededInstances": None}, 1, 0),
+        ({"minFailedInstances": 3, "minSucceededInstances": 2}, 3, 2),
+    ],
+)
+def test_completion_is_what_openpai_does_rather_than_what_its_docs_say(
+    completion: object, failed: int | None, succeeded: int
+) -> None:
+    (role,) = v2.job(_job({"instances": 3, "completion": completion})).spec.roles
+    assert (role.min_failed, role.min_succeeded) == (failed, succeeded)
+
+
+def test_commands_are_trimmed_joined_by_newlines_and_filled() -> None:
+    role = {
+        "commands": ["  echo <% $parameters.a.b %> ", "echo <%$parameters.list[1]%> # not the end", "echo \\\n  x\n"]
+    }
+    assert _script(_job(role, parameters={"a": {"b": 1.0}, "list": [1, True]})) == (
+        "echo 1\necho true # not the end\necho \\\n  x"
+    )
+
+
+def test_what_a_template_does_not_know_stays_and_is_told() -> None:
+    found = v2.job(_job({"commands": ["echo <% $parameters.none %> <% other %>"]}))
+    assert found.spec.roles[0].command == "echo <% $parameters.none %> <% other %>"
+    assert [warning for warning in found.warnings if "$parameters.none" in warning]
+
+
+def test_the_active_deployment_stands_around_the_commands() -> None:
+    deployments = [
+        {"name": "a", "taskRoles": {"worker": {"preCommands": ["pre"], "postCommands": [" post "]}}},
+        {"name": "b", "taskRoles": {"worker": {"preCommands": ["other"]}}},
+    ]
+    assert _script(_job(deployments=deployments)) == "true"
+    assert _script(_job(deployments=deployments, defaults={"deployment": "a"})) == "pre\ntrue\npost"
+
+
+def test_scripts_outputs_and_data_are_known_by_the_role_that_names_them() -> None:
+    prerequisites = [
+        {"name": "image", "type": "dockerimage", "uri": "i"},
+        {"name": "code", "type": "script", "uri": "u", "branch": "dev"},
+        {"name": "set", "type": "data", "uri": ["x", "y"]},
+    ]
+    role = {"script": "code", "data": "set", "commands": ["<% $script.uri %> <% $script.branch %> <% $data.uri[1] %>"]}
+    assert _script(_job(role, prerequisites=prerequisites)) == "u dev y"
+
+
+def test_callbacks_and_plugins_run_in_order_before_and_in_reverse_after(tmp_path: Path) -> None:
+    def callbacks(name: str, **more: Any) -> dict[str, Any]:
+        starts = {"event": "taskStarts", "commands": [f"echo start {name}"]}
+        succeeds = {"event": "taskSucceeds", "commands": [f"echo end {name}"]}
+        return {"name": name, "type": "script", "plugin": CMD, "callbacks": [starts, succeeds], **more}
+
+    failing = {"name": "c", "type": "script", "plugin": CMD, "failurePolicy": "ignore"}
+    failing["callbacks"] = [{"event": "taskStarts", "commands": ["false", "echo not here"]}]  # type: ignore[assignment]
+    prerequisites = [
+        {"name": "image", "type": "dockerimage", "uri": "i"},
+        callbacks("a", require=["b"]),
+        callbacks("b"),
+        failing,
+    ]
+    plugin = {"plugin": "cmd", "parameters": {"preCommands": ["echo plugin"], "postCommands": ["echo unplug"]}}
+    job = _job(
+        {"prerequisites": ["a", "c"], "commands": ["echo own", "exit 0"]},
+        prerequisites=prerequisites,
+        extras={"com.microsoft.pai.runtimeplugin": [plugin]},
+    )
+    said = _run(_script(job), tmp_path)
+    assert said.stdout.split("\n")[:-1] == [
+        "start b",
+        "start a",
+        "plugin",
+        "own",
+        "unplug",
+        "end a",
+        "end b",
+    ]
+    assert said.returncode == 0
+
+
+def test_what_comes_after_does_not_run_if_the_commands_fail(tmp_path: Path) -> None:
+    plugin = {"plugin": "cmd", "parameters": {"postCommands": ["echo after"]}}
+    job = _job({"commands": ["(exit 7)", "echo on"]}, extras={"com.microsoft.pai.runtimeplugin": [plugin]})
+    said = _run(_script(job), tmp_path)
+    assert (said.returncode, said.stdout) == (7, "")
+
+
+def _run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "script"
+    file.write_text(f"set -o errexit\nset -o nounset\nset -o pipefail\n{script}\n")
+    return subprocess.run(["bash", str(file)], capture_output=True, text=True, timeout=20)
+
+
+def test_secrets_are_neither_in_the_spec_nor_in_what_is_shown() -> None:
+    found = v2.job(_job({"commands": ["login <% $secrets.password %>"]}, secrets={"password": "hunter2"}))
+    assert found.secrets == {"password": "hunter2"}
+    assert found.config["secrets"] == MASKED
+    assert found.spec.roles[0].command == "login <% $secrets.password %>"
+    assert found.warnings == ()
+    again = v2.job(found.config)
+    assert again.secrets == {}
+    assert [warning for warning in again.warnings if "secrets" in warning]
+
+
+@pytest.mark.parametrize(
+    ("extras", "word"),
+    [
+        ({"com.microsoft.pai.runtimeplugin": [{"plugin": "ssh", "parameters": {"jobssh": True}}]}, "SSH"),
+        ({"com.microsoft.pai.runtimeplugin": [{"plugin": "tensorboard"}]}, "TensorBoard"),
+        ({"storages": [{"name": "nfs"}]}, "nfs"),
+        ({"hivedScheduler": {"taskRoles": {}}}, "hivedScheduler.taskRoles"),
+        ({"jobStatusChangeNotification": {"running": True}}, "jobStatusChangeNotification"),
+        ({"something": 1}, "extras.something"),
+    ],
+)
+def test_what_is_not_done_is_said(extras: dict[str, Any], word: str) -> None:
+    assert any(word in warning for warning in v2.job(_job(extras=extras)).warnings)
+
+
+@pytest.mark.parametrize(("said", "priority"), [("crit", 200), ("prod", 100), ("test", 0), ("oppo", -100)])
+def test_a_priority_class_is_a_priority(said: str, priority: int) -> None:
+    assert v2.job(_job(extras={"hivedScheduler": {"jobPriorityClass": said}})).spec.priority == priority
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (_job(protocolVersion=3), "protocolVersion"),
+        (_job(protocolVersion=True), "protocolVersion"),
+        (_job(type="x"), "type"),
+        (_job(name="a b"), "name"),
+        (_job(name="a" * 256), "name"),
+        (_job(unknown=1), "unknown is not a known field"),
+        (_job(jobRetryCount=-1), "jobRetryCount"),
+        (_job(taskRoles={}), "taskRoles"),
+        (_job(taskRoles={"0a": ROLE}), "taskRoles.0a"),
+        (_job({"commands": []}), "taskRoles.worker.commands"),
+        (_job({"commands": [" "]}), "taskRoles.worker.commands"),
+        (_job({"commands": [1]}), "taskRoles.worker.commands[0]"),
+        (_job({"instances": 0}), "taskRoles.worker.instances"),
+        (_job({"resourcePerInstance": {"cpu": 1, "gpu": 0}}), "taskRoles.worker.resourcePerInstance.memoryMB"),
+        (_job({"completion": {"minFailedInstances": 2}}), "minFailedInstances"),
+        (_job({"completion": {"minSucceededInstances": 0}}), "minSucceededInstances"),
+        (_job({"dockerImage": "none"}), "Prerequisite none does not exist."),
+        (_job({"prerequisites": ["none"]}), "Prerequisite none does not exist."),
+        (_job({"script": "none"}), "Prerequisite none does not exist."),
+        (_job(defaults={"deployment": "x"}), "Default deployment x does not exist."),
+        (_job(deployments=[{"name": "d", "taskRoles": {}}] * 2), "Duplicate deployments d."),
+        (_job(deployments=[{"name": "d", "taskRoles": {"x": {}}}]), "no task role x"),
+        (_job(extras={"hivedScheduler": {"jobPriorityClass": "x"}}), "jobPriorityClass"),
+        (_job(prerequisites=[{"name": "image", "type": "dockerimage", "uri": "i", "x": 1}]), "prerequisites[0].x"),
+        (_job(secrets=[]), "secrets"),
+        ("text", "mapping"),
+        (None, "mapping"),
+        ({1: 2}, "no text"),
+    ],
+)
+def test_what_is_wrong_is_named(job: object, words: str) -> None:
+    with pytest.raises(InvalidError) as raised:
+        v2.job(job)
+    assert words in raised.value.message
+
+
+def test_prerequisites_that_require_each_other_are_refused() -> None:
+    two = [{"name": name, "type": "script", "require": [other]} for name, other in (("a", "b"), ("b", "a"))]
+    with pytest.raises(InvalidError, match="require each other"):
+        v2.job(_job({"script": "a"}, prerequisites=[{"name": "image", "type": "dockerimage", "uri": "i"}, *two]))
+
+
+def test_a_value_that_grows_when_its_aliases_are_followed_is_refused() -> None:
+    level: Any = ["x"] * 10
+    for _ in range(8):
+        level = [level] * 10
+    with pytest.raises(InvalidError, match="values"):
+        v2.job(_job(parameters={"a": level}))

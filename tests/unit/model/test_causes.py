@@ -1,0 +1,78 @@
+"""Each cause of a failure is recognised by what a real program leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddlecloud.model import causes
+from paddlecloud.model.causes import Class
+from paddlecloud.model.state import StopReason
+from paddlecloud.model.task import TaskReport, TaskState
+
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n'
+
+
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        ({"exit_code": 1, "tail": f"{TRACE}ModuleNotFoundError: No module named 'torch'\n"}, "missing_module"),
+        ({"exit_code": 1, "tail": "/usr/bin/python3: No module named t2t\n"}, "missing_module"),
+        ({"exit_code": 1, "tail": f"{TRACE}torch.OutOfMemoryError: CUDA out of memory. Tried\n"}, "cuda_out_of_memory"),
+        ({"exit_code": 1, "tail": f"{TRACE}MemoryError\n"}, "out_of_memory"),
+        ({"signal": 9, "reason": "out of memory: used more than its limit of 64.0 MiB"}, "out_of_memory"),
+        ({"exit_code": 1, "tail": "OSError: [Errno 28] No space left on device\n"}, "disk_full"),
+        ({"exit_code": 1, "tail": '  File "x.py", line 1\n    a b\nSyntaxError: invalid syntax\n'}, "python_syntax"),
+        ({"exit_code": 127, "reason": "exit code 127: command not found"}, "command_not_found"),
+        ({"exit_code": 126}, "not_permitted"),
+        ({"exit_code": 1, "tail": f"{TRACE}PermissionError: [Errno 13] Permission denied: 'x'\n"}, "not_permitted"),
+        ({"exit_code": 1, "tail": f"{TRACE}FileNotFoundError: [Errno 2] No such file\n"}, "missing_file"),
+        ({"exit_code": 1, "tail": "/x/command: line 4: FOO: unbound variable\n"}, "unbound_variable"),
+        ({"exit_code": 1, "tail": "OSError: [Errno 98] Address already in use\n"}, "port_in_use"),
+        ({"exit_code": 1, "tail": "RuntimeError: No CUDA GPUs are available\n"}, "no_gpu"),
+        ({"exit_code": 1, "tail": "RuntimeError: NCCL error in: x\n"}, "peer_lost"),
+        ({"signal": 9}, "killed"),
+        ({"exit_code": 137}, "killed"),
+        ({"signal": 15}, "terminated"),
+        ({"exit_code": 130}, "terminated"),
+        ({"signal": 11}, "crashed"),
+        ({"exit_code": 134}, "crashed"),
+        ({"exit_code": 1, "tail": f"{TRACE}ValueError: x\n"}, "python_error"),
+        ({"exit_code": 3, "tail": "that did not work\n"}, "failed"),
+        ({"exit_code": 1, "reason": "its environment could not be built from requirements.txt: x"}, "environment"),
+    ],
+)
+def test_a_failure_has_its_cause(found: dict[str, object], name: str) -> None:
+    cause = causes.of_task(TaskReport(name="a-0", state=TaskState.FAILED, **found))  # type: ignore[arg-type]
+    assert cause is not None
+    assert cause.name == name
+    assert cause.remedies
+
+
+@pytest.mark.parametrize(
+    ("stop", "name", "kind"),
+    [
+        (StopReason.NODE_LOST, "node_lost", Class.TRANSIENT),
+        (StopReason.PREEMPTED, "preempted", Class.TRANSIENT),
+        (StopReason.WALL_TIME, "time_limit", Class.PERMANENT),
+        (StopReason.ASKED, "stopped", Class.PERMANENT),
+        (StopReason.QUEUE_TIME, "not_placed", Class.UNKNOWN),
+        (StopReason.HUNG, "hung", Class.UNKNOWN),
+        (StopReason.TASK_FAILED, "command_not_found", Class.PERMANENT),
+    ],
+)
+def test_a_job_that_was_stopped_has_the_cause_of_its_stop(stop: StopReason, name: str, kind: Class) -> None:
+    cause = causes.of_job(stop, [TaskReport(name="a-0", state=TaskState.FAILED, exit_code=127)])
+    assert cause is not None
+    assert (cause.name, cause.class_) == (name, kind)
+
+
+def test_what_has_not_failed_has_no_cause() -> None:
+    assert causes.of_task(TaskReport(name="a-0", state=TaskState.SUCCEEDED, exit_code=0)) is None
+    assert causes.of_task(TaskReport(name="a-0", state=TaskState.RUNNING)) is None
+    assert causes.of_job(StopReason.DONE, []) is None
+    assert causes.of_job(None, []) is None
+
+
+def test_names_tell_causes_apart() -> None:
+    names = [cause.name for cause in causes.ALL]
+    assert len(names) == len(set(names)) > 15
