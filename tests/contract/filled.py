@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import select, text
 
 from paddlecloud.model.bos import StorageKeyRequest
+from paddlecloud.model.group import GroupRequest
 from paddlecloud.model.registry import RegistryRequest
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskState
@@ -20,6 +21,7 @@ from paddlecloud.server.settings import Settings
 from paddlecloud.store import schema
 from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.db import reading
+from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Idempotency, Jobs
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.publications import Publications
@@ -50,6 +52,12 @@ def fill(settings: Settings) -> tuple[str, str]:
         give_password(database, "张三@163.com", "right horse")
         users.add("ann", Role.USER, None, NOW + timedelta(microseconds=1))
         users.change("ann", quotas={ALL_CLUSTERS: Quota(running_jobs=2, space_bytes=2**40), "cce": Quota(instances=1)})
+        groups = Groups(database)
+        groups.add(GroupRequest(name="lab", members=("ann",), queues=("long",), quota=Quota(instances=9)), NOW)
+        with database.write() as connection:
+            connection.execute(schema.shares.insert(), {"datacenter": "local", "name": "demo", "created_at": NOW})
+            grant = {"datacenter": "local", "share": "demo", "group": "lab", "writable": True}
+            connection.execute(schema.share_grants.insert(), grant)
         key, sk = users.add_key("ann", NOW)
         users.add_token("ann", "laptop", Scope.READ, NOW + timedelta(hours=1), NOW)
         secret = RegistryRequest(name="lab", server="hub.lab:5000", username="ann", password="a password")

@@ -1,6 +1,6 @@
 """Completion for bash, zsh and fish, generated from the parsers themselves, so that it cannot disagree with them.
 
-Names of jobs and queues and paths of the PFS come from the hidden verbs of known.py.
+Names of jobs, groups and queues and paths of the PFS come from the hidden verbs of known.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "folders": ("FOLDER", "DIR"),
     "files": ("FILE", "JOB.YAML", "SOURCE", "TARGET", "SRC", "DEST"),
     "jobs": ("JOB", "JOB[:PATH]", "SOURCE"),
+    "groups": ("GROUP",),
     "queues": ("QUEUE",),
     "pfs": ("PATH", "SOURCE", "TARGET", "SRC", "DEST"),
 }
@@ -150,6 +151,7 @@ _paddlecloud() {{
     [[ ( $kinds == pfs || ( $kinds == *pfs* && -n $typed ) ) && /pfs/ == "$typed"* ]] &&
         COMPREPLY=( /pfs/ ) && compopt -o nospace 2>/dev/null
     [[ $kinds == *jobs* ]] && words="$words $(paddlecloud known_jobs 2>/dev/null)"
+    [[ $kinds == *groups* ]] && words="$words $(paddlecloud known_groups 2>/dev/null)"
     [[ $kinds == *queues* ]] && words="$words $(paddlecloud known_queues 2>/dev/null)"
     COMPREPLY+=( $(compgen -W "$words" -- "$current") )
     IFS=$'\\n'
@@ -217,6 +219,8 @@ def _fish_offer(offer: Offer) -> str:
     words = list(offer.words)
     if "jobs" in offer.kinds:
         words.append("(paddlecloud known_jobs 2>/dev/null)")
+    if "groups" in offer.kinds:
+        words.append("(paddlecloud known_groups 2>/dev/null)")
     if "queues" in offer.kinds:
         words.append("(paddlecloud known_queues 2>/dev/null)")
     if "pfs" in offer.kinds:

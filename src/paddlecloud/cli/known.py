@@ -1,4 +1,4 @@
-"""What a server knows, for completion: names and ids of jobs, names of queues, paths of the PFS.
+"""What a server knows, for completion: names and ids of jobs, names of groups and queues, paths of the PFS.
 
 Who presses TAB wants neither a wait nor a sentence: a server is asked only if one answers at once, never started, and
 whatever goes wrong is silence.
@@ -33,6 +33,10 @@ def known_jobs(parser: Parser) -> None:
     parser.set_defaults(run=lambda _: _tell(_jobs))
 
 
+def known_groups(parser: Parser) -> None:
+    parser.set_defaults(run=lambda _: _tell(_groups))
+
+
 def known_queues(parser: Parser) -> None:
     parser.set_defaults(run=lambda _: _tell(_queues))
 
@@ -42,7 +46,12 @@ def known_files(parser: Parser) -> None:
     parser.set_defaults(run=_known_files)
 
 
-VERBS: Mapping[str, Setup] = {"known_jobs": known_jobs, "known_queues": known_queues, "known_files": known_files}
+VERBS: Mapping[str, Setup] = {
+    "known_jobs": known_jobs,
+    "known_groups": known_groups,
+    "known_queues": known_queues,
+    "known_files": known_files,
+}
 
 
 def _known_files(args: Namespace) -> None:
@@ -85,6 +94,10 @@ def _jobs(client: Client) -> Iterator[str]:
     for name in (*(job.spec.name for job in jobs), *(job.id for job in jobs)):
         if _SAFE_NAME.fullmatch(name):
             yield name
+
+
+def _groups(client: Client) -> Iterator[str]:
+    yield from (group.name for group in client.accounts.groups.list())
 
 
 def _queues(client: Client) -> Iterator[str]:

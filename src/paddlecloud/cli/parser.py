@@ -38,9 +38,9 @@ _OTHER_TOOLS = {
     "whoami": "config",
 }
 _OTHER_ACTIONS = {
-    "delete": ("disable", "revoke"),
+    "delete": ("disable", "revoke", "remove"),
     "remove": ("disable", "revoke"),
-    "rm": ("disable", "revoke"),
+    "rm": ("disable", "revoke", "remove"),
     "ls": ("list",),
     "new": ("add", "create"),
     "create": ("add",),

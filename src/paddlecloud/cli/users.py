@@ -153,6 +153,13 @@ def _user_passwd(args: Namespace) -> None:
 
 def _user_quota_setup(parser: Parser) -> None:
     parser.add_argument("name")
+    add_limits(parser)
+    add_output(parser)
+    parser.set_defaults(run=_user_quota)
+
+
+def add_limits(parser: Parser) -> None:
+    """The flags by which limits are set, of a user or of the members of a group."""
     parser.add_argument("--cluster", metavar="NAME", help="on this cluster alone; left out: on all together")
     parser.add_argument("--running-jobs", metavar="N", help="jobs that may run at once; none: no limit")
     parser.add_argument("--waiting-jobs", metavar="N", help="jobs that may wait; none: no limit")
@@ -161,14 +168,12 @@ def _user_quota_setup(parser: Parser) -> None:
     parser.add_argument("--wall-time", metavar="TIME", help="longest run of one job; none: no limit")
     parser.add_argument("--space", metavar="SIZE", help="most to keep in the PFS, such as 10Gi; none: as everybody")
     parser.add_argument("--reset", action="store_true", help="no limits of their own any more: as everybody")
-    add_output(parser)
-    parser.set_defaults(run=_user_quota)
 
 
 def _user_quota(args: Namespace) -> None:
     with connect() as client:
         use = client.quota(args.name)
-        if (wanted := _wanted_quota(args, _place(args.cluster, use))) is not None:
+        if (wanted := wanted_quota(args, _place(args.cluster, use))) is not None:
             if args.cluster is None:
                 client.accounts.change_user(args.name, quota=wanted)
             else:
@@ -184,7 +189,7 @@ def _place(cluster: str | None, use: QuotaUse) -> Quota:
     return use.clusters[cluster].quota if cluster in use.clusters else NO_LIMITS
 
 
-def _wanted_quota(args: Namespace, now: Quota) -> Quota | None:
+def wanted_quota(args: Namespace, now: Quota) -> Quota | None:
     """What was typed, on top of what counts now; None: nothing was."""
     typed = (args.running_jobs, args.waiting_jobs, args.minutes_a_day, args.instances, args.wall_time, args.space)
     if args.reset:
@@ -214,6 +219,19 @@ def _changed(text: str | None, now: int | None, name: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise InvalidError(f"--{name} {text!r} is not a limit: write a whole number, 0 or more, or none", field=name)
     return int(text)
+
+
+def limits_text(limits: Quota) -> str:
+    """What is limited, in one line; "" for nothing."""
+    told = {
+        "running jobs": limits.running_jobs,
+        "waiting jobs": limits.waiting_jobs,
+        "minutes a day": limits.minutes_a_day,
+        "instances": limits.instances,
+        "wall time": None if limits.wall_time_seconds is None else _time_limit(limits),
+        "space": None if limits.space_bytes is None else _size_limit(limits),
+    }
+    return ", ".join(f"{name} {limit}" for name, limit in told.items() if limit is not None)
 
 
 def _of(number: int, most: int | None) -> str:

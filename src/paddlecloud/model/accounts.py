@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token
 
@@ -45,6 +46,8 @@ class UserRequest(Struct, frozen=True, kw_only=True):
     name: str
     role: Role = Role.USER
     password: str | None = None
+    email: str = ""
+    extension: Mapping[str, Any] = field(default_factory=dict)
 
 
 class UserChange(Struct, frozen=True, kw_only=True):
@@ -58,6 +61,8 @@ class UserChange(Struct, frozen=True, kw_only=True):
     password: str | None = None
     quota: Quota | None = None
     quotas: Mapping[str, Quota | None] | None = None
+    email: str | None = None
+    extension: Mapping[str, Any] | None = None
 
 
 class KeyRequest(Struct, frozen=True, kw_only=True):

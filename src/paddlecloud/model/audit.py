@@ -19,6 +19,11 @@ class Action(StrEnum):
     MAIL_REFUSED = "mail.refused"  # the address that the mail server would not have
     USER_ADD = "user.add"  # the user
     USER_CHANGE = "user.change"  # the user
+    GROUP_ADD = "group.add"  # the group
+    GROUP_CHANGE = "group.change"  # the group
+    GROUP_REMOVE = "group.remove"  # the group
+    GROUP_JOIN = "group.join"  # the group that a user is in from now on; several: the only ones
+    GROUP_LEAVE = "group.leave"  # the group that a user is in no more
     KEY_CREATE = "key.create"  # the ak
     KEY_REVOKE = "key.revoke"  # the ak
     TOKEN_CREATE = "token.create"  # the token's id

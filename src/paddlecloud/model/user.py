@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -50,16 +51,19 @@ class User(Struct, frozen=True, kw_only=True):
     role: Role
     created_at: datetime
     disabled: bool = False
+    email: str = ""
 
 
 class Account(User, frozen=True, kw_only=True):
     """A user with the limits that an admin gave them: on all clusters together, and on single ones.
 
-    Those on a single cluster take the place of what the cluster gives everybody.
+    Those on a single cluster take the place of what the cluster gives everybody. `extension` is other programs' own:
+    kept as given, and shown again.
     """
 
     quota: Quota = NO_LIMITS
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    extension: Mapping[str, Any] = field(default_factory=dict)
 
 
 class AccessKey(Struct, frozen=True, kw_only=True):
@@ -79,6 +83,15 @@ class Token(Struct, frozen=True, kw_only=True):
     scope: Scope
     created_at: datetime
     expires_at: datetime | None = None
+
+
+def check_email(email: str | None) -> None:
+    """Raise unless this may be kept as where a user gets mail; "" is nowhere."""
+    if not email:
+        return
+    local, _, domain = email.rpartition("@")
+    if len(email) > 254 or not email.isprintable() or " " in email or not local or not domain:
+        raise InvalidError(f"email {email[:80]!r} is not an address of mail, such as you@example.com", field="email")
 
 
 def check_user_name(name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 from paddlecloud.model.accounts import (
     KeyRequest,
@@ -17,16 +19,21 @@ from paddlecloud.model.accounts import (
 )
 from paddlecloud.model.audit import AuditEntry, AuditPage
 from paddlecloud.model.user import AccessKey, Account, Quota, Role, Scope, Token, User
+from paddlecloud.sdk.groups import Groups
 from paddlecloud.sdk.http import Http
 
 _PAGE = 500
 
 
 class Accounts:
-    """`client.accounts`: users, access keys and tokens. Those of others are for admins."""
+    """`client.accounts`: users, access keys and tokens, and `groups`. Those of others are for admins."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self._http)
 
     def me(self) -> User:
         """The user that the server takes you for."""
@@ -47,9 +54,18 @@ class Accounts:
     def user(self, name: str) -> Account:
         return self._http.get(Account, f"/v1/users/{name}")
 
-    def add_user(self, name: str, role: Role = Role.USER, password: str | None = None) -> Account:
+    def add_user(
+        self,
+        name: str,
+        role: Role = Role.USER,
+        password: str | None = None,
+        *,
+        email: str = "",
+        extension: Mapping[str, Any] | None = None,
+    ) -> Account:
         """Add a user. One without a password needs an access key: `create_key(name)`."""
-        return self._http.send(Account, "POST", "/v1/users", UserRequest(name=name, role=role, password=password))
+        asked = UserRequest(name=name, role=role, password=password, email=email, extension=extension or {})
+        return self._http.send(Account, "POST", "/v1/users", asked)
 
     def change_user(
         self,
@@ -60,13 +76,23 @@ class Accounts:
         password: str | None = None,
         quota: Quota | None = None,
         quotas: Mapping[str, Quota | None] | None = None,
+        email: str | None = None,
+        extension: Mapping[str, Any] | None = None,
     ) -> Account:
         """Change what is given and leave the rest; a quota is replaced as a whole.
 
         `quota` is on all clusters together. `quotas` are by cluster, and take the place of what the cluster gives
         everybody; None gives that back.
         """
-        change = UserChange(disabled=disabled, role=role, password=password, quota=quota, quotas=quotas)
+        change = UserChange(
+            disabled=disabled,
+            role=role,
+            password=password,
+            quota=quota,
+            quotas=quotas,
+            email=email,
+            extension=extension,
+        )
         return self._http.send(Account, "PATCH", f"/v1/users/{name}", change)
 
     def audit(

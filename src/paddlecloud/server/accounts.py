@@ -21,7 +21,8 @@ from paddlecloud.model.accounts import (
     UserRequest,
 )
 from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
-from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Scope, Token, User
+from paddlecloud.model.group import check_extension
+from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Scope, Token, User, check_email
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.store.users import Users
@@ -66,15 +67,29 @@ class Accounts:
     def add(self, request: UserRequest) -> Account:
         if request.password is not None:
             _check_password(request.password)
-        added = self._users.add(request.name, request.role, request.password, self._clock())
+        check_email(request.email)
+        check_extension(request.extension)
+        added = self._users.add(
+            request.name,
+            request.role,
+            request.password,
+            self._clock(),
+            email=request.email,
+            extension=request.extension,
+        )
         return self._users.account(added.name)
 
     def change(self, identity: Identity, name: str, change: UserChange) -> Account:
-        """Change a user. Their password they may change themselves, the rest is for an admin."""
+        """Change a user. Password, email and extension they may change themselves, the rest is for an admin."""
         self._require_self_or_admin(identity, name)
-        more_than_a_password = (change.disabled, change.role, change.quota, change.quotas) != (None, None, None, None)
-        if more_than_a_password and not identity.admin:
-            raise ForbiddenError(f"{identity.user.name} may change only their own password: the rest is for an admin")
+        more_than_their_own = (change.disabled, change.role, change.quota, change.quotas) != (None, None, None, None)
+        if more_than_their_own and not identity.admin:
+            raise ForbiddenError(
+                f"{identity.user.name} may change only their own password, email and extension: the rest is for an "
+                "admin"
+            )
+        check_email(change.email)
+        check_extension(change.extension)
         if change.password is not None:
             _require_power_of(identity, self._users.get(name))
             _check_password(change.password)
@@ -84,6 +99,8 @@ class Accounts:
             quotas=self._changed_quotas(name, change),
             password=change.password,
             disabled=change.disabled,
+            email=change.email,
+            extension=change.extension,
         )
 
     def keys(self, identity: Identity, user: str | None) -> list[AccessKey]:

@@ -32,6 +32,7 @@ from paddlecloud.server.dialects import paddlecloud
 from paddlecloud.server.dialects.slashes import OneSlash
 from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
+from paddlecloud.server.groups import GroupService
 from paddlecloud.server.housekeeping import housekeeping
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.lifetime import Parts
@@ -59,6 +60,7 @@ from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.audit import Audit
 from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.db import Database
+from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.publications import Publications
@@ -245,6 +247,14 @@ def _assemble(
         clusters=clusters,
         queues=queues,
         quotas=quotas,
+        groups=GroupService(
+            groups=Groups(database),
+            users=users,
+            queues=settings.queues,
+            check_clusters=quotas.check_clusters,
+            audit=audit,
+            clock=clock,
+        ),
         transfers=transfers,
         pfs=tree.pfs,
         incoming=tree.incoming,

@@ -26,6 +26,7 @@ from paddlecloud.model.audit import AuditPage
 from paddlecloud.model.away import Claim, OutputLength, Run, TaskNews
 from paddlecloud.model.bos import StorageKey, StorageKeyRequest
 from paddlecloud.model.finding import Finding
+from paddlecloud.model.group import Group, GroupChange, GroupRequest
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.log import LogEnd, LogLength, LogPiece
 from paddlecloud.model.registry import Registry, RegistryRequest
@@ -99,7 +100,7 @@ _CARRIED = (
         TokenRequest,
     ),
     *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
-    *(StorageKey, StorageKeyRequest),
+    *(StorageKey, StorageKeyRequest, Group, GroupChange, GroupRequest),
     *(CopyReport, CopyRequest, Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest, RoomRequest),
 )
 _TITLES = {

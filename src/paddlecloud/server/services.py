@@ -16,6 +16,7 @@ from paddlecloud.server.buckets import BucketService
 from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.copies import Copies
+from paddlecloud.server.groups import GroupService
 from paddlecloud.server.incoming import Incoming
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.logins import Logins
@@ -44,6 +45,7 @@ class Services:
     clusters: Clusters
     queues: Queues
     quotas: QuotaService
+    groups: GroupService
     transfers: Transfers
     pfs: Pfs
     incoming: Incoming

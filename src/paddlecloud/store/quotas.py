@@ -1,4 +1,4 @@
-"""The limits that admins gave to users, as rows: over all clusters together, and on single ones."""
+"""The limits that admins gave to users and to groups, as rows: over all clusters together, and on single ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.store.batches import batches
-from paddlecloud.store.schema import quotas
+from paddlecloud.store.schema import group_quotas, quotas
 
 _SPACE = "space_bytes"
 
@@ -39,6 +39,23 @@ def put(connection: Connection, user: str, changed: Mapping[str, Quota | None]) 
             connection.execute(insert(quotas), {"user": user, "cluster": cluster} | asdict(quota))
 
 
+def of_groups(connection: Connection) -> Given:
+    """By group, then by cluster, where any were given."""
+    found: dict[str, dict[str, Quota]] = {}
+    for row in connection.execute(select(group_quotas)):
+        found.setdefault(row.group, {})[row.cluster] = _quota(row)
+    return found
+
+
+def put_of_group(connection: Connection, group: str, changed: Mapping[str, Quota | None]) -> None:
+    """Replace the limits of a group's members on these clusters; None takes them away."""
+    for cluster, quota in changed.items():
+        ours = (group_quotas.c.group == group, group_quotas.c.cluster == cluster)
+        connection.execute(delete(group_quotas).where(*ours))
+        if quota is not None and not (cluster == ALL_CLUSTERS and quota == Quota()):
+            connection.execute(insert(group_quotas), {"group": group, "cluster": cluster} | asdict(quota))
+
+
 def check(cluster: str, quota: Quota) -> None:
     for field in fields(quota):
         limit = getattr(quota, field.name)
@@ -54,12 +71,16 @@ def check(cluster: str, quota: Quota) -> None:
 def _by_user(rows: Collection[Row[Any]]) -> Given:
     found: dict[str, dict[str, Quota]] = {}
     for row in rows:
-        found.setdefault(row.user, {})[row.cluster] = Quota(
-            running_jobs=row.running_jobs,
-            waiting_jobs=row.waiting_jobs,
-            instances=row.instances,
-            wall_time_seconds=row.wall_time_seconds,
-            minutes_a_day=row.minutes_a_day,
-            space_bytes=row.space_bytes,
-        )
+        found.setdefault(row.user, {})[row.cluster] = _quota(row)
     return found
+
+
+def _quota(row: Row[Any]) -> Quota:
+    return Quota(
+        running_jobs=row.running_jobs,
+        waiting_jobs=row.waiting_jobs,
+        instances=row.instances,
+        wall_time_seconds=row.wall_time_seconds,
+        minutes_a_day=row.minutes_a_day,
+        space_bytes=row.space_bytes,
+    )

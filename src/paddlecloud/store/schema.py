@@ -105,6 +105,8 @@ users = Table(
     Column("disabled", Boolean, nullable=False, server_default=false()),
     _time("created_at"),
     _number("epoch", server_default="0"),
+    _text("email", server_default=""),
+    _text("extension", server_default="{}"),
 )
 
 # The limits of a user: over all clusters together where `cluster` is empty, else on that one.
@@ -119,6 +121,58 @@ quotas = Table(
     _maybe_number("wall_time_seconds"),
     _maybe_number("minutes_a_day"),
     Column("space_bytes", BigInteger, nullable=True),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    _text("name", primary_key=True),
+    _time("created_at"),
+    _text("description"),
+    _text("external_name"),
+    _text("queues"),
+    _text("extension"),
+)
+
+group_members = Table(
+    "group_members",
+    metadata,
+    _text("group", ForeignKey("groups.name"), primary_key=True),
+    _text("user", ForeignKey("users.name"), primary_key=True),
+    Index("ix_group_members_user", "user"),
+)
+
+# The limits of each member of a group, as those of a user.
+group_quotas = Table(
+    "group_quotas",
+    metadata,
+    _text("group", ForeignKey("groups.name"), primary_key=True),
+    _text("cluster", primary_key=True),
+    _maybe_number("running_jobs"),
+    _maybe_number("waiting_jobs"),
+    _maybe_number("instances"),
+    _maybe_number("wall_time_seconds"),
+    _maybe_number("minutes_a_day"),
+    Column("space_bytes", BigInteger, nullable=True),
+)
+
+# Folders of the PFS that are shared with groups. A group may be one that is computed, so it points to no table.
+shares = Table(
+    "shares",
+    metadata,
+    _text("datacenter", primary_key=True),
+    _text("name", primary_key=True),
+    _time("created_at"),
+)
+
+share_grants = Table(
+    "share_grants",
+    metadata,
+    _text("datacenter", primary_key=True),
+    _text("share", primary_key=True),
+    _text("group", primary_key=True),
+    Column("writable", Boolean, nullable=False),
+    Index("ix_share_grants_group", "group"),
 )
 
 access_keys = Table(

@@ -33,6 +33,7 @@ from paddlecloud.model.user import (
 from paddlecloud.store import quotas as limits
 from paddlecloud.store.db import Database
 from paddlecloud.store.passwords import Passwords
+from paddlecloud.store.plain import mapping_of, text_of
 from paddlecloud.store.schema import access_keys as key_table
 from paddlecloud.store.schema import tokens as token_table
 from paddlecloud.store.schema import users as user_table
@@ -60,10 +61,20 @@ class Users:
         self._passwords = Passwords()
         self._check_key_file()
 
-    def add(self, name: str, role: Role, password: str | None, now: datetime) -> User:
-        user = User(name=check_user_name(name), role=role, created_at=now)
+    def add(
+        self,
+        name: str,
+        role: Role,
+        password: str | None,
+        now: datetime,
+        *,
+        email: str = "",
+        extension: Mapping[str, Any] | None = None,
+    ) -> User:
+        user = User(name=check_user_name(name), role=role, created_at=now, email=email)
         password_hash = None if password is None else self._passwords.hash(password)
         row = {"name": name, "role": role.value, "password_hash": password_hash, "created_at": now}
+        row |= {"email": email, "extension": text_of(extension or {})}
         try:
             with self._db.write() as connection:
                 connection.execute(insert(user_table), row)
@@ -88,7 +99,7 @@ class Users:
         """All users with the limits they were given."""
         with self._db.read() as connection:
             given = limits.of_all(connection)
-            return [_with_quotas(_user(row), given.get(row.name, {})) for row in connection.execute(_ALL)]
+            return [_with_quotas(row, given.get(row.name, {})) for row in connection.execute(_ALL)]
 
     def quotas(self, names: Collection[str]) -> limits.Given:
         """The limits that these users were given."""
@@ -103,6 +114,8 @@ class Users:
         quotas: Mapping[str, Quota | None] | None = None,
         password: str | None = None,
         disabled: bool | None = None,
+        email: str | None = None,
+        extension: Mapping[str, Any] | None = None,
     ) -> Account:
         """Change what is given, all of it or, where something of it is refused, nothing.
 
@@ -114,6 +127,10 @@ class Users:
             columns["role"] = role.value
         if disabled is not None:
             columns["disabled"] = disabled
+        if email is not None:
+            columns["email"] = email
+        if extension is not None:
+            columns["extension"] = text_of(extension)
         if password is not None:
             columns["password_hash"] = self._passwords.hash(password)
         for cluster, quota in (quotas or {}).items():
@@ -293,7 +310,10 @@ def _no_such_user(name: str) -> NotFoundError:
 
 
 def _account(connection: Connection, name: str) -> Account:
-    return _with_quotas(_get(connection, name), limits.of(connection, [name]).get(name, {}))
+    row = connection.execute(_by_name(name)).one_or_none()
+    if row is None:
+        raise _no_such_user(name)
+    return _with_quotas(row, limits.of(connection, [name]).get(name, {}))
 
 
 def _by_name(name: str) -> Select[Any]:
@@ -319,15 +339,18 @@ def _enabled(row: Row[Any]) -> User:
 
 
 def _user(row: Row[Any]) -> User:
-    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled)
+    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled, email=row.email)
 
 
-def _with_quotas(user: User, given: Mapping[str, Quota]) -> Account:
+def _with_quotas(row: Row[Any], given: Mapping[str, Quota]) -> Account:
+    user = _user(row)
     return Account(
         name=user.name,
         role=user.role,
         created_at=user.created_at,
         disabled=user.disabled,
+        email=user.email,
+        extension=mapping_of(row.extension),
         quota=given.get(ALL_CLUSTERS, NO_LIMITS),
         quotas={cluster: quota for cluster, quota in sorted(given.items()) if cluster != ALL_CLUSTERS},
     )

@@ -5,11 +5,24 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from paddlecloud.server.rest import accounts, audit, files, jobs, pfs, registry, server, shipping, space, storage
+from paddlecloud.server.rest import (
+    accounts,
+    audit,
+    files,
+    groups,
+    jobs,
+    pfs,
+    registry,
+    server,
+    shipping,
+    space,
+    storage,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     server.router,
     accounts.router,
+    groups.router,
     audit.router,
     jobs.router,
     registry.router,

@@ -1,0 +1,208 @@
+"""Groups of users as rows, and what of them every request asks for, kept in memory until a group changes.
+
+This process is the only one that writes the records while it runs, so what it keeps cannot be overtaken.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from paddlecloud.model.errors import ConflictError, NotFoundError
+from paddlecloud.model.group import Group, GroupChange, GroupRequest
+from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
+from paddlecloud.store import quotas as limits
+from paddlecloud.store.db import Database
+from paddlecloud.store.plain import mapping_of, names_of, text_of
+from paddlecloud.store.schema import group_members as member_table
+from paddlecloud.store.schema import group_quotas, share_grants
+from paddlecloud.store.schema import groups as group_table
+from paddlecloud.store.schema import users as user_table
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Who is in which groups, and what those give; computed groups are not among them."""
+
+    of_user: Mapping[str, tuple[str, ...]]
+    queues: Mapping[str, tuple[str, ...]]  # by group
+    quotas: limits.Given  # by group, then by cluster
+
+
+class Groups:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        self._changes = 0
+        self._kept: Membership | None = None
+
+    def add(self, request: GroupRequest, now: datetime) -> Group:
+        row = {
+            "name": request.name,
+            "created_at": now,
+            "description": request.description,
+            "external_name": request.external_name,
+            "queues": text_of(request.queues),
+            "extension": text_of(request.extension),
+        }
+        given = {ALL_CLUSTERS: request.quota, **request.quotas}
+        try:
+            with self._db.write() as connection:
+                _check_users(connection, request.members)
+                connection.execute(insert(group_table), row)
+                _put_members(connection, request.name, request.members)
+                limits.put_of_group(connection, request.name, given)
+        except IntegrityError:
+            raise ConflictError(f"group {request.name} exists already", field="name") from None
+        self._changed()
+        return self.get(request.name)
+
+    def get(self, name: str) -> Group:
+        with self._db.read() as connection:
+            row = connection.execute(select(group_table).where(group_table.c.name == name)).one_or_none()
+            if row is None:
+                raise missing(name)
+            return _groups(connection, [row])[0]
+
+    def list(self) -> builtins.list[Group]:
+        with self._db.read() as connection:
+            return _groups(connection, connection.execute(select(group_table).order_by(group_table.c.name)).all())
+
+    def change(self, name: str, change: GroupChange) -> Group:
+        columns = {
+            "description": change.description,
+            "external_name": change.external_name,
+            "queues": None if change.queues is None else text_of(change.queues),
+            "extension": None if change.extension is None else text_of(change.extension),
+        }
+        given = {column: value for column, value in columns.items() if value is not None}
+        quotas = {} if change.quota is None else {ALL_CLUSTERS: change.quota}
+        with self._db.write() as connection:
+            _check_group(connection, name)
+            if given:
+                connection.execute(update(group_table).where(group_table.c.name == name).values(given))
+            if change.members is not None:
+                _check_users(connection, change.members)
+                connection.execute(delete(member_table).where(member_table.c.group == name))
+                _put_members(connection, name, change.members)
+            limits.put_of_group(connection, name, {**quotas, **(change.quotas or {})})
+        self._changed()
+        return self.get(name)
+
+    def remove(self, name: str) -> None:
+        """What was granted to it goes with it: a later group of this name must not find it."""
+        with self._db.write() as connection:
+            _check_group(connection, name)
+            connection.execute(delete(member_table).where(member_table.c.group == name))
+            connection.execute(delete(group_quotas).where(group_quotas.c.group == name))
+            connection.execute(delete(share_grants).where(share_grants.c.group == name))
+            connection.execute(delete(group_table).where(group_table.c.name == name))
+        self._changed()
+
+    def join(self, name: str, user: str) -> None:
+        """Twice is as once."""
+        with self._db.write() as connection:
+            _check_group(connection, name)
+            _check_users(connection, [user])
+            connection.execute(delete(member_table).where(*_is_member(name, user)))
+            _put_members(connection, name, [user])
+        self._changed()
+
+    def leave(self, name: str, user: str) -> None:
+        with self._db.write() as connection:
+            _check_group(connection, name)
+            if not connection.execute(delete(member_table).where(*_is_member(name, user))).rowcount:
+                raise NotFoundError(f"{user!r} is not in group {name}", field="user")
+        self._changed()
+
+    def set_groups(self, user: str, names: Collection[str]) -> None:
+        """Have a user be in these groups and in no others."""
+        with self._db.write() as connection:
+            _check_users(connection, [user])
+            for name in names:
+                _check_group(connection, name)
+            connection.execute(delete(member_table).where(member_table.c.user == user))
+            for name in sorted(set(names)):
+                _put_members(connection, name, [user])
+        self._changed()
+
+    def membership(self) -> Membership:
+        with self._lock:
+            kept, changes = self._kept, self._changes
+        if kept is not None:
+            return kept
+        with self._db.read() as connection:
+            found = _membership(connection)
+        with self._lock:
+            if self._changes == changes:  # else it is of before a change that was made while it was read
+                self._kept = found
+        return found
+
+    def _changed(self) -> None:
+        with self._lock:
+            self._changes += 1
+            self._kept = None
+
+
+def missing(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no group {name[:80]!r}; `paddlecloud group list` lists them", field="group")
+
+
+def _check_group(connection: Connection, name: str) -> None:
+    if connection.execute(select(group_table.c.name).where(group_table.c.name == name)).one_or_none() is None:
+        raise missing(name)
+
+
+def _check_users(connection: Connection, names: Iterable[str]) -> None:
+    known = set(connection.execute(select(user_table.c.name)).scalars())
+    for name in names:
+        if name not in known:
+            raise NotFoundError(
+                f"there is no user {name[:80]!r} to be a member: add them first (paddlecloud user add)", field="members"
+            )
+
+
+def _put_members(connection: Connection, group: str, users: Iterable[str]) -> None:
+    for user in sorted(set(users)):
+        connection.execute(insert(member_table), {"group": group, "user": user})
+
+
+def _is_member(group: str, user: str) -> tuple[Any, Any]:
+    return member_table.c.group == group, member_table.c.user == user
+
+
+def _membership(connection: Connection) -> Membership:
+    of_user: dict[str, tuple[str, ...]] = {}
+    for row in connection.execute(select(member_table).order_by(member_table.c.group)):
+        of_user[row.user] = (*of_user.get(row.user, ()), row.group)
+    queues = connection.execute(select(group_table.c.name, group_table.c.queues))
+    return Membership(of_user, {row.name: names_of(row.queues) for row in queues}, limits.of_groups(connection))
+
+
+def _groups(connection: Connection, rows: Iterable[Row[Any]]) -> builtins.list[Group]:
+    members: dict[str, builtins.list[str]] = {}
+    for row in connection.execute(select(member_table).order_by(member_table.c.user)):
+        members.setdefault(row.group, []).append(row.user)
+    given = limits.of_groups(connection)
+    return [_group(row, members.get(row.name, ()), given.get(row.name, {})) for row in rows]
+
+
+def _group(row: Row[Any], members: Iterable[str], given: Mapping[str, Quota]) -> Group:
+    return Group(
+        name=row.name,
+        created_at=row.created_at,
+        description=row.description,
+        external_name=row.external_name,
+        members=tuple(members),
+        queues=names_of(row.queues),
+        quota=given.get(ALL_CLUSTERS, NO_LIMITS),
+        quotas={cluster: quota for cluster, quota in sorted(given.items()) if cluster != ALL_CLUSTERS},
+        extension=mapping_of(row.extension),
+    )
