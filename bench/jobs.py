@@ -22,31 +22,36 @@ GOAL_RATE = 100
 GOAL_RATIO = 2  # of our rate to Slurm's
 # More room than the machine has: a job of `true` should wait for nothing but its own start.
 CONFIG = '[clusters.local]\nbackend = "local"\ncpus = 64\nmemory = "64Gi"\n'
+UNISOLATED = f"{CONFIG}isolate = false\n"  # as the others run theirs: no namespaces, no control groups
 
 
 def main() -> None:
     given = arguments(__doc__ or "", repeats=5)
-    ours, floor = _ours(given.repeats)
+    floor = Row(
+        f"`sh -c true`, {JOBS} times, one after the other (the floor)",
+        [JOBS / seconds(_processes) for _ in range(given.repeats)],
+        "jobs/s",
+    )
+    ours = _ours("PaddleCloud", CONFIG, given.repeats)
+    bare = _ours("PaddleCloud without isolation", UNISOLATED, given.repeats)
     theirs = measured(JOBS, given.repeats)
-    rows = [ours.one, ours.rate, floor, *(row for peer in theirs.values() for row in (peer.one, peer.rate))]
+    rows = [row for each in (ours, bare) for row in (each.one, each.rate)]
+    rows += [floor, *(row for peer in theirs.values() for row in (peer.one, peer.rate))]
     tell("jobs", rows, _verdict(ours, floor, theirs), write=given.write)
 
 
-def _ours(repeats: int) -> tuple[Measured, Row]:
-    """Ours, and the floor: as many processes without any server."""
-    with server.running(CONFIG) as client:
+def _ours(name: str, config: str, repeats: int) -> Measured:
+    with server.running(config) as client:
         _one(client)
         one = [1000 * seconds(lambda: _one(client)) for _ in range(SINGLE_JOBS)]
-        floor, rate = [], []
+        rate = []
         for _ in range(repeats):
-            floor.append(JOBS / seconds(_processes))
             last = max(moved.seq for moved in client.events())
             rate.append(JOBS / seconds(partial(_many, client, last)))
-    ours = Measured(
-        Row("PaddleCloud: one job of `true`, submit to `success`", one, "ms"),
-        Row(f"PaddleCloud: {JOBS} jobs, first submit to last `success`", rate, "jobs/s"),
+    return Measured(
+        Row(f"{name}: one job of `true`, submit to `success`", one, "ms"),
+        Row(f"{name}: {JOBS} jobs, first submit to last `success`", rate, "jobs/s"),
     )
-    return ours, Row(f"`sh -c true`, {JOBS} times, one after the other (the floor)", floor, "jobs/s")
 
 
 def _one(client: Client) -> None:

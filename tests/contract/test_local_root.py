@@ -280,7 +280,7 @@ def test_where_tasks_cannot_be_isolated_they_start_only_if_that_is_allowed(tmp_p
         room.run(running)
         room.allow_unisolated = False
         launch = room.launch("true")
-        with pytest.raises(RefusedError, match="no mount namespaces.*allow"):
+        with pytest.raises(RefusedError, match="isolate = false.*set it to true.*allow"):
             room.backend.start(launch)
         assert room.backend.report([launch.handle]) == {}
         room.backend.start(running)

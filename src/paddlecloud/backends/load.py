@@ -33,6 +33,7 @@ class Setup:
     cpus: float | None = None  # None, here and below: what the machine has
     memory_bytes: int | None = None
     gpus: int | None = None
+    isolate: bool = True  # where the machine can
     allow_unisolated: Callable[[], bool] = lambda: True  # tasks that can read what is another user's
     name: str = ""
     env: Mapping[str, str] = field(default_factory=dict)  # of the commands of Slurm
@@ -69,6 +70,8 @@ def _local(setup: Setup) -> Backend:
         uv=find_uv(),
         hidden=setup.hidden,
         python=setup.python,
+        namespaces=setup.isolate,
+        cgroups=setup.isolate,
         allow_unisolated=setup.allow_unisolated,
     )
 

@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +37,13 @@ from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write
 log = logging.getLogger(__name__)
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_WITHOUT = "this machine has no mount namespaces"
+_TO_HAVE_THEM = (
+    "allow user namespaces on it (kernel.unprivileged_userns_clone=1, user.max_user_namespaces), run the server as root"
+)
+_NOT_WANTED = "tasks are not kept apart, as isolate = false asks"
 _KNOCKS_AT_ONCE = 4096
+_KNOCKS_REST_SECONDS = 0.005  # in which those of many tasks gather; between two rounds there is no less
 
 
 class LocalBackend:
@@ -64,6 +71,7 @@ class LocalBackend:
             for unfinished in self._root.glob(pattern):
                 _remove(unfinished)
         self._capacity = capacity
+        self._namespaces = namespaces
         self._allow_unisolated = allow_unisolated
         self._clock = clock
         self._wake = wake
@@ -85,8 +93,9 @@ class LocalBackend:
         log.info("tasks in %s: %s", self._root, self.isolation)
         if not self.isolated:
             log.warning(
-                "this machine has no mount namespaces: tasks can read all users' files and the server's own, they find "
-                "no /pfs (PADDLECLOUD_PFS names it), and jobs of several users are run only if the config allows it"
+                "%s: tasks can read all users' files and the server's own, they find no /pfs (PADDLECLOUD_PFS names "
+                "it), and jobs of several users are run only if the config allows it",
+                _WITHOUT if namespaces else _NOT_WANTED,
             )
 
     @property
@@ -188,12 +197,13 @@ class LocalBackend:
         self._held[handle] = [LocalTask(folder, self._clock) for folder in folders]
 
     def _check_isolation(self) -> None:
-        if not self.isolated and not self._allow_unisolated():
-            raise RefusedError(
-                "this machine has no mount namespaces, so a task could read every user's files and the server's keys: "
-                "allow user namespaces on it (kernel.unprivileged_userns_clone=1, user.max_user_namespaces), run the "
-                "server as root, or let its config allow tasks that are not isolated"
-            )
+        if self.isolated or self._allow_unisolated():
+            return
+        why, remedy = (_WITHOUT, _TO_HAVE_THEM) if self._namespaces else (_NOT_WANTED, "set it to true")
+        raise RefusedError(
+            f"{why}, so a task could read every user's files and the server's keys: {remedy}, or let the server's "
+            "config allow tasks that are not isolated"
+        )
 
     def _write(self, launch: Launch, folder: str) -> None:
         """All of the launch's task files, in place at once."""
@@ -250,6 +260,7 @@ class _Knocks:
     def _listen(self) -> None:
         while os.read(self._pipe, _KNOCKS_AT_ONCE) and not self._closed:
             self._wake_up()
+            time.sleep(_KNOCKS_REST_SECONDS)
 
 
 def _remove(path: Path) -> None:

@@ -42,6 +42,7 @@ def load_backends(
                 cpus=cluster.cpus,
                 memory_bytes=cluster.memory,
                 gpus=cluster.gpus,
+                isolate=cluster.isolate,
                 name=name,
                 env=slurm_environment(),
                 sbatch=cluster.sbatch,

@@ -120,6 +120,10 @@ class _OwnFile(RotatingFileHandler):
     def __init__(self, file: Path, file_bytes: int) -> None:
         super().__init__(file, maxBytes=file_bytes, backupCount=OLD_FILES, encoding="utf-8", errors="backslashreplace")
 
+    def shouldRollover(self, _: logging.LogRecord) -> bool:  # noqa: N802
+        """Whether the file is full. By its size as it is: the line to come would have to be put together twice."""
+        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
+
     def _open(self) -> TextIOWrapper:
         stream = super()._open()
         os.fchmod(stream.fileno(), 0o600)

@@ -242,6 +242,12 @@ class ClusterSettings:
     instances: int | None = setting(
         None, kinds.whole(1, 10**6), "Most instances of one job here; left out: as the policy says."
     )
+    isolate: bool = setting(
+        True,
+        kinds.yes_or_no,
+        "local: keep tasks apart by namespaces and control groups, where the machine can; false is for a server of one "
+        "user alone: their tasks start sooner, and reach all that the server does.",
+    )
     sbatch: Mapping[str, str] = setting(
         kinds.Table(),
         kinds.sbatch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +30,13 @@ def test_the_config_may_say_less_or_more_than_the_machine_has(tmp_path: Path) ->
     backend.close()
     assert capacity is not None
     assert (capacity.cpus, capacity.memory_bytes) == (64, machine().memory_bytes)
+
+
+def test_the_config_may_do_without_isolation(tmp_path: Path) -> None:
+    backend = load("local", dataclasses.replace(_setup(tmp_path), isolate=False))
+    isolation = getattr(backend, "isolation", "")
+    backend.close()
+    assert isolation == "no namespaces; limits by rlimits"
 
 
 def test_an_unknown_backend_is_answered_with_the_nearest(tmp_path: Path) -> None:
