@@ -18,7 +18,7 @@ from bench.table import Row, arguments, met, seconds, tell  # noqa: E402
 from paddlecloud.backends.slurm import Cluster, SlurmBackend  # noqa: E402
 from paddlecloud.backends.slurmcalls import Commands  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
-from tests import slurm  # noqa: E402
+from tests import slurm, slurm_conf  # noqa: E402
 from tests.launches import make_launch  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
@@ -28,7 +28,10 @@ GOAL_OVERHEAD = 0.20  # of the total
 
 
 def _cluster() -> contextlib.AbstractContextManager[slurm.Slurm]:
-    return slurm.running(nodes=4, cpus=8, gpus=0, accounting=False, rest=False)
+    """As patient with its nodes as Slurm is everywhere but in tests of faults: all of them share this machine."""
+    return slurm.running(
+        nodes=4, cpus=8, gpus=0, accounting=False, rest=False, timeout_seconds=slurm_conf.PATIENT_SECONDS
+    )
 
 
 def main() -> None:

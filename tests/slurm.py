@@ -232,12 +232,14 @@ def running(
     memory_mb: int = 16_000,
     gpus: int = 4,
     users: Sequence[str] = (),
+    timeout_seconds: int = slurm_conf.TIMEOUT_SECONDS,
     extra: str = "",
 ) -> Iterator[Slurm]:
     """A cluster of idle nodes n1, n2, …, or a skip that says why there is none.
 
-    `users` get an account beside the one that runs the tests; `extra` are more lines of slurm.conf. slurmrestd wants
-    an account of its own, which root alone can give it: `Slurm.rest` is None where it cannot run.
+    `users` get an account beside the one that runs the tests; after `timeout_seconds` a node that does not answer is
+    dead; `extra` are more lines of slurm.conf. slurmrestd wants an account of its own, which root alone can give it:
+    `Slurm.rest` is None where it cannot run.
     """
     rest = rest and os.geteuid() == 0
     if why := missing(accounting=accounting, rest=rest):
@@ -251,6 +253,7 @@ def running(
         accounting=accounting,
         proctrack=proctrack,
         users=tuple(users),
+        timeout_seconds=timeout_seconds,
         extra=extra,
         control_port=control,
         accounting_port=accounts,

@@ -14,6 +14,9 @@ CLUSTER = "test"
 ACCOUNT = "team"
 # A dead node is found out after about three times as long.
 TIMEOUT_SECONDS = 5
+# Of a Slurm as operators have it: a node that is slow to answer is busy, and not dead.
+PATIENT_SECONDS = 300
+_MESSAGE_SECONDS = 10
 # Its journal is never synced: what is tested is our use of it.
 DATABASE = (
     "--innodb-flush-method=nosync",
@@ -46,6 +49,7 @@ class Shape:
     accounting: bool
     proctrack: str
     users: tuple[str, ...]
+    timeout_seconds: int
     extra: str
     control_port: int
     accounting_port: int
@@ -124,9 +128,9 @@ KillWait=2
 CompleteWait=0
 InactiveLimit=0
 OverTimeLimit=0
-MessageTimeout={TIMEOUT_SECONDS}
+MessageTimeout={min(shape.timeout_seconds, _MESSAGE_SECONDS)}
 SlurmctldTimeout=30
-SlurmdTimeout={TIMEOUT_SECONDS}
+SlurmdTimeout={shape.timeout_seconds}
 GresTypes=gpu
 DefMemPerCPU=100
 {_accounting(folder, shape)}

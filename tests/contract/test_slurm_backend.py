@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from paddlecloud.backends import slurmscript
 from paddlecloud.backends.base import RefusedError
+from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.task import Report, TaskState
 from paddlecloud.runtime.allocation import expand
 from tests import slurm as engine
 from tests.contract.slurmroom import FOREVER, SlurmRoom, now
-from tests.launches import started, wait_for
+from tests.launches import make_launch, started, wait_for
 from tests.slurm import CGROUPS, Slurm
 from tests.slurm_conf import address
 from tests.waiting import wait_until
@@ -215,6 +217,18 @@ def test_a_folder_with_a_strange_name_will_do(slurm: Slurm, tmp_path: Path) -> N
     launch = room.start("true", "true")
     assert [task.outcome for task in room.end_of(launch).tasks] == ["exit code 0"] * 2
     room.close()
+
+
+def test_a_script_starts_without_the_login_environment_and_without_ours(slurm: Slurm, tmp_path: Path) -> None:
+    """A login shell for each job would cost more than most of what we do."""
+    said = slurm.folder / "output" / "environment"
+    launch = make_launch(tmp_path, "true", job="job-environment", memory_bytes=0)
+    script = slurmscript.render(launch, options={}, command=["env"], output=str(said), wall_time_seconds=60)
+    Commands(env={**slurm.env, "OF_THE_SERVER": "1"}).submit(script, None)
+    wait_until(lambda: said.exists() and "PATH=" in said.read_text(), "the script has said its environment")
+    names = {line.partition("=")[0] for line in said.read_text().splitlines()}
+    assert "PATH" in names
+    assert not names & {"OF_THE_SERVER", "LOGNAME", "USER", "SHELL", "HOME"}
 
 
 @pytest.mark.parametrize("names", ["n[1-4]", "a[01-03,7],b", "rack[1-2]n[09-10]", "login", "a-b[1,3-4]"])

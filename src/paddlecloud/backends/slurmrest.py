@@ -159,7 +159,7 @@ def _job() -> dict[str, Any]:
 def _set(job: dict[str, Any], option: str) -> None:
     [plain] = shlex.split(option)
     name, equals, value = plain.removeprefix("--").partition("=")
-    if name in ("no-requeue", "export"):
+    if name in ("no-requeue", "export-file"):
         return  # said by every job of ours
     field = _FIELDS.get(name)
     if field is None:

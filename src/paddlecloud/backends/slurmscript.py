@@ -103,7 +103,9 @@ def render(
         f"--comment={_plain(f'{launch.user} {launch.name}')}",
         f"--output={_literal(output)}",
         "--no-requeue",
-        "--export=PADDLECLOUD_NOTHING",  # which nobody has; NONE would bring the login environment
+        # Nothing of the server's environment, nor its limits. NONE, or the name of a variable, would let slurmd start a
+        # login shell for each job: on many a cluster that takes longer than the job.
+        "--export-file=/dev/null",
         "--chdir=/",
         *([] if wall_time_seconds is None else [f"--time={math.ceil(wall_time_seconds / 60)}"]),
     ]
@@ -116,8 +118,9 @@ def render(
 
 
 def _body(parts: Sequence[Group], command: str) -> list[str]:
+    path = f'export PATH="${{PATH:+$PATH:}}{_PATH}"'
     if len(parts) == 1 and parts[0].count == 1:
-        return [f"exec {command}"]
+        return [path, f"exec {command}"]
     # What stands before the first of several parts is said of it alone.
     steps = " : ".join(
         " ".join([_STEP, *([f"--het-group={number}"] if len(parts) > 1 else []), *part.step_options(), command])
@@ -126,7 +129,7 @@ def _body(parts: Sequence[Group], command: str) -> list[str]:
     of_parts = [f"$SLURM_JOB_NODELIST_HET_GROUP_{number}" for number in range(len(parts))]
     nodes = ",".join(of_parts) if len(parts) > 1 else "$SLURM_JOB_NODELIST"
     return [
-        f'export PATH="$PATH:{_PATH}"',
+        path,
         f"export {ADDRESSES}=\"$(scontrol -o show node \"{nodes}\" | sed -n '{_NODE_ADDRESS}' | tr '\\n' ' ')\"",
         f"exec srun {steps}",
     ]

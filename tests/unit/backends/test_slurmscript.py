@@ -45,12 +45,13 @@ def test_one_task_is_the_batch_script_itself() -> None:
         '#SBATCH --comment="someone a-test"\n'
         "#SBATCH --output=/data/job-1-1/slurm.out\n"
         "#SBATCH --no-requeue\n"
-        "#SBATCH --export=PADDLECLOUD_NOTHING\n"
+        "#SBATCH --export-file=/dev/null\n"
         "#SBATCH --chdir=/\n"
         "#SBATCH --time=2\n"
         "#SBATCH --ntasks=1\n"
         "#SBATCH --cpus-per-task=1\n"
         "#SBATCH --mem-per-cpu=512M\n"
+        'export PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin"\n'
         "exec python3 -I -S '/data/run time' /data/job-1-1\n"
     )
 
@@ -62,7 +63,7 @@ def test_several_alike_are_one_step_whose_tasks_know_their_addresses() -> None:
         "#SBATCH --cpus-per-task=2\n"
         "#SBATCH --mem-per-cpu=513M\n"
         "#SBATCH --partition=batch\n"
-        'export PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin"\n'
+        'export PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin"\n'
         'export PADDLECLOUD_ADDRESSES="$(scontrol -o show node "$SLURM_JOB_NODELIST" '
         f"| sed -n '{ADDRESSES}' | tr '\\n' ' ')\"\n"
         f"exec srun {STEP} --ntasks=3 --cpus-per-task=2 python3 -I -S '/data/run time' /data/job-1-1\n"
@@ -78,7 +79,7 @@ def test_tasks_with_and_without_gpus_are_parts_of_which_each_is_told_all() -> No
     assert "#SBATCH --gpus-per-task=2\n" in first
     assert "--gpus-per-task" not in second
     for part in (first, second):
-        for line in ("--job-name=job-1-1", "--qos=high", "--time=1", "--no-requeue", "--export=PADDLECLOUD_NOTHING"):
+        for line in ("--job-name=job-1-1", "--qos=high", "--time=1", "--no-requeue", "--export-file=/dev/null"):
             assert f"#SBATCH {line}\n" in part
     own = "python3 -I -S '/data/run time' /data/job-1-1"
     assert text.endswith(
