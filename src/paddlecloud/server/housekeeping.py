@@ -34,6 +34,7 @@ class Housekeeping:
     retention: Retention
     space: SpaceService
     remains: Remains
+    records: Forgetting
     uploads: Uploads
     results: Results
     pace: Pace
@@ -47,6 +48,7 @@ class Housekeeping:
 
     def run(self) -> None:
         self.settle()
+        self.records.forget_secrets()
         self.uploads.expire(self.clock())
         self.retention.run(self.clock())
         try:
@@ -114,6 +116,7 @@ def housekeeping(
         retention=retention,
         space=space,
         remains=remains,
+        records=records,
         uploads=uploads,
         results=results,
         pace=pace,

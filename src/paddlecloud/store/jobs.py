@@ -20,9 +20,10 @@ from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import WAITING, JobState
 from paddlecloud.model.task import Report, TaskReport
 from paddlecloud.model.views import JobPage
-from paddlecloud.store import attempts, buckets, cursors, history, records
+from paddlecloud.store import attempts, buckets, configs, cursors, history, records
 from paddlecloud.store.attempts import Held
 from paddlecloud.store.batches import batches
+from paddlecloud.store.configs import Written
 from paddlecloud.store.db import Database
 from paddlecloud.store.live import LiveJobs
 from paddlecloud.store.schema import attempts as attempt_table
@@ -79,8 +80,11 @@ class Jobs:
         self._db = db
         self._live = LiveJobs(db)
 
-    def add(self, job: Job, *, group: str, idempotency: Idempotency | None = None) -> Job:
-        """Record a submission; the job itself, or the earlier one of the same key and body."""
+    def add(
+        self, job: Job, *, group: str, idempotency: Idempotency | None = None, written: Written | None = None
+    ) -> Job:
+        """Record a submission, with what it was written as; the job itself, or the earlier one of the same key and
+        body."""
         try:
             with self._db.write() as connection:
                 connection.execute(_ADD_JOB, records.new_row(job, group))
@@ -88,6 +92,8 @@ class Jobs:
                 if idempotency is not None:
                     connection.execute(_ADD_IDEMPOTENCY, _idempotency_row(job, idempotency))
                 buckets.add_errand(connection, job)
+                if written is not None:
+                    configs.add(connection, job.id, written)
         except IntegrityError:
             earlier = self.submitted(job.user, idempotency) if idempotency else None
             if earlier is None:
@@ -231,6 +237,7 @@ class Jobs:
         """Nothing is left of these attempts on their backends."""
         with self._db.write() as connection:
             attempts.set_cleaned(connection, handles)
+            configs.forget_secrets(connection)
 
     def history(self, job_id: str) -> builtins.list[Moved]:
         with self._db.read() as connection:

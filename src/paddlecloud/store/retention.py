@@ -9,10 +9,20 @@ from sqlalchemy import Connection, case, delete, false, func, select
 
 from paddlecloud.model.retention import TreeUse
 from paddlecloud.model.state import FINAL, LIVE
-from paddlecloud.store import buckets
+from paddlecloud.store import buckets, configs
 from paddlecloud.store.batches import batches
 from paddlecloud.store.db import Database
-from paddlecloud.store.schema import attempts, history, idempotency, jobs, remains, tasks
+from paddlecloud.store.schema import (
+    attempts,
+    history,
+    idempotency,
+    job_configs,
+    job_secrets,
+    job_tags,
+    jobs,
+    remains,
+    tasks,
+)
 
 _FINAL = [state.value for state in FINAL]
 _LIVE = [state.value for state in LIVE]
@@ -31,11 +41,20 @@ class Forgetting:
             done = _forgettable(connection, names)
             handles = select(attempts.c.handle).where(attempts.c.job.in_(done)).scalar_subquery()
             connection.execute(delete(tasks).where(tasks.c.handle.in_(handles)))
-            for table in (attempts, history, idempotency, remains):
+            for table in (attempts, history, idempotency, remains, job_configs, job_secrets, job_tags):
                 connection.execute(delete(table).where(table.c.job.in_(done)))
             buckets.forget(connection, done)
             connection.execute(delete(jobs).where(jobs.c.id.in_(done)))
         return len(done)
+
+    def forget_secrets(self) -> None:
+        """Delete the secrets of jobs that have ended without having been anywhere; those of others go with their last
+        attempt."""
+        with self._db.read() as connection:
+            if connection.execute(select(job_secrets.c.job).limit(1)).first() is None:
+                return
+        with self._db.write() as connection:
+            configs.forget_secrets(connection)
 
     def trees(self, user: str, names: Collection[str]) -> dict[str, TreeUse]:
         """What the records say of a user's uploaded folders; of those that no job ever named, nothing."""

@@ -315,6 +315,31 @@ remains = Table(
     Index("ix_remains_age", "kind", "ended_at", "stage"),
 )
 
+# What jobs of other systems were written as, without their secrets; those are apart, and go with what their jobs leave.
+job_configs = Table(
+    "job_configs",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _number("protocol"),
+    _text("warnings"),
+    _text("config"),
+)
+
+job_secrets = Table(
+    "job_secrets",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _text("secrets_encrypted"),
+)
+
+job_tags = Table(
+    "job_tags",
+    metadata,
+    _text("job", ForeignKey("jobs.id"), primary_key=True),
+    _text("tag", primary_key=True),
+    Index("ix_job_tags_tag", "tag"),
+)
+
 # What lets a backend pull images in a user's name.
 registries = Table(
     "registries",

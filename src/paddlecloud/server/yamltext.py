@@ -1,0 +1,133 @@
+"""YAML from outside, as JavaScript's reader understands it: `yes` and `on` are words, and so is what looks like a time.
+
+What is in it is bounded before it is made: text, depth, and what its aliases would grow to.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from paddlecloud.model.errors import InvalidError
+
+MOST_BYTES = 2_000_000
+_LEVELS = 60
+_NODES = 100_000
+_TRUE_FALSE = re.compile(r"true|True|TRUE|false|False|FALSE")
+_WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_MERGE = "tag:yaml.org,2002:merge"
+_NOTHING = re.compile(r"~|null|Null|NULL|")
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's own, in Python: what it refuses it says with the line."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.left = getattr(self, "left", _NODES) - 1
+        self.depth = getattr(self, "depth", 0) + 1
+        if self.left < 0:
+            raise InvalidError(f"the YAML has more than {_NODES} values")
+        if self.depth > _LEVELS:
+            raise InvalidError(f"the YAML is nested more than {_LEVELS} levels deep")
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+
+    def flatten_mapping(self, node: Any) -> None:
+        """A merge of merges grows without bound."""
+        if any(key.tag == _MERGE for key, _ in node.value):
+            raise InvalidError("<< in YAML is not taken here: write out what it stands for")
+
+
+for _tag, _pattern, _first in (
+    ("bool", _TRUE_FALSE, list("tTfF")),
+    ("int", _WHOLE, list("-+0123456789")),
+    ("float", _NUMBER, list("-+0123456789.")),
+    ("null", _NOTHING, ["~", "n", "N", ""]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern.pattern})$"), _first)
+_Loader.add_implicit_resolver(_MERGE, re.compile(r"<<$"), ["<"])
+
+
+def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node))
+    return int(text, 0 if text.startswith(("0x", "0o")) else 10)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
+def read(text: str) -> object:
+    """The value that a text stands for; InvalidError says what is wrong with it, and where."""
+    if len(text) > MOST_BYTES:
+        raise InvalidError(f"the YAML is longer than {MOST_BYTES} characters")
+    loader = None
+    try:
+        loader = _Loader(text)
+        return loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise InvalidError(f"this is not YAML: {_words(error)}") from None
+    except (RecursionError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
+        raise InvalidError("this is not YAML that can be understood: a value in it is none") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def replaced(text: str, key: str, by: str) -> str:
+    """The text with the value of a key at its top replaced, and nothing else changed.
+
+    Where that cannot be, since what is taken out is used elsewhere too, the whole is written anew.
+    """
+    whole = read(text)
+    if not isinstance(whole, dict) or key not in whole:
+        return text
+    changed = {**whole, key: by}
+    for start, end in reversed(_places(text, key)):
+        # A block ends where the next begins, with the line breaks and comments between them.
+        inner = text[start:end]
+        text = f'{text[:start]}"{by}"{inner[len(inner.rstrip()) :] or ""}{text[end:]}'
+    try:
+        if read(text) == changed:
+            return text
+    except InvalidError:
+        pass
+    return dump(changed)
+
+
+def dump(value: object) -> str:
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes nothing by reference: who reads a config again should not have to look for what is meant."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _places(text: str, key: str) -> list[tuple[int, int]]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+    finally:
+        loader.dispose()
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    return [
+        (inner.start_mark.index, inner.end_mark.index)
+        for name, inner in node.value
+        if isinstance(name, yaml.ScalarNode) and name.value == key
+    ]
+
+
+def _words(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+    return f"{problem}, line {mark.line + 1}" if mark is not None else str(problem)[:200]
