@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paddlecloud.model.errors import PaddleCloudError
-from paddlecloud.model.job import Input, Placement, Resources, RoleSpec
+from paddlecloud.model.job import Input, OpenPai, Placement, Resources, RoleSpec, Shell
 from paddlecloud.model.task import Report
 
 
@@ -24,6 +24,7 @@ class TaskLaunch:
     index: int
     command: str
     restarts: int = 0  # how often it is started again after it failed, while the others go on
+    shell: Shell = Shell.SH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Launch:
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
     inputs: tuple[InputAt, ...] = ()
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
+    openpai: OpenPai | None = None  # what variables of OpenPAI alone tell
 
 
 class RefusedError(PaddleCloudError):

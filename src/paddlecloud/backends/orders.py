@@ -17,15 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from paddlecloud.backends.base import InputAt, Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
-from paddlecloud.model.job import NOTHING, PSERVER, Placement, RoleSpec, TaskPlacement
+from paddlecloud.model.job import NOTHING, PSERVER, RoleSpec, TaskPlacement
 from paddlecloud.runtime.allocation import GIVEN
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
 from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, Given, Role, TaskFile
 
 _LOOPBACK = "127.0.0.1"
+_NO_IMAGE = "no images are run here, so {image} is not used: this task runs in the environment of the machine itself"
 OFF = -1  # in OpenPAI's variables: never for that
 
 
@@ -77,6 +80,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         role_index=task.index,
         rank=(pservers if task.role == PSERVER else trainers).index(task),
         command=task.command,
+        shell=task.shell.value,
         address=place.address or _LOOPBACK,
         ports=list(place.ports),
         trainers=_endpoints(trainers, placed),
@@ -86,7 +90,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         coordinator=next(iter(_endpoints(trainers, placed, COORDINATOR)), None),
         trainer_count=len(trainers),
         pserver_count=len(pservers),
-        roles=[_role(role, launch.placement) for role in launch.roles],
+        roles=[_role(role, launch) for role in launch.roles],
         cluster=launch.placement.cluster,
         distribute=launch.distribute,
         uses_gpus=launch.uses_gpus,
@@ -113,7 +117,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         wake=str(here.wake),
         boot=here.boot,
         restarts=task.restarts,
-        entry=trainers[0].command if trainers else "",
+        entry=_entry(launch, trainers),
         trainer_devices=_devices(placed[trainers[0].name]) if trainers else 1,
         datacenter=launch.datacenter,
         mounts={mount.target: str(mount.source.absolute()) for mount in launch.mounts},
@@ -131,12 +135,20 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         allocation=here.allocation,
         unisolated=here.unisolated,
         quiet_seconds=launch.quiet_seconds,
-        note=f"the local backend runs no images, so {launch.image} is not used" if launch.image else "",
+        openpai={} if launch.openpai is None else {name: str(value) for name, value in asdict(launch.openpai).items()},
+        note=_NO_IMAGE.format(image=launch.image) if launch.image else "",
     )
 
 
-def _role(role: RoleSpec, placement: Placement) -> Role:
-    places = [place for place in placement.tasks if place.role == role.name]
+def _entry(launch: Launch, trainers: Sequence[TaskLaunch]) -> str:
+    """What trainers are told that they run, in a variable: never what secrets were put into."""
+    if launch.openpai is not None or not trainers:
+        return next((role.command for role in launch.roles if role.name != PSERVER), "")
+    return trainers[0].command
+
+
+def _role(role: RoleSpec, launch: Launch) -> Role:
+    places = [place for place in launch.placement.tasks if place.role == role.name]
     share = places[0].resources if places else NOTHING
     return Role(
         name=role.name,
@@ -144,9 +156,11 @@ def _role(role: RoleSpec, placement: Placement) -> Role:
         cpus=share.cpus,
         memory_bytes=share.memory_bytes,
         min_failed=OFF if role.min_failed is None else role.min_failed,
-        min_succeeded=role.successes_needed,
+        min_succeeded=role.successes_needed or (OFF if launch.openpai is not None else 0),
         addresses=[place.address or _LOOPBACK for place in places],
         ports=[list(place.ports) for place in places],
+        labels=role.labels,
+        shared_memory_bytes=role.shared_memory_bytes,
     )
 
 
@@ -159,6 +173,8 @@ def given(one: InputAt) -> Given:
         deal=one.input.deal,
         list=one.input.list,
         optional=one.input.optional,
+        copy=one.input.copy,
+        alias=one.input.alias,
     )
 
 

@@ -63,6 +63,11 @@ def normal(inputs: Sequence[Input]) -> tuple[Input, ...]:
         raise InvalidError(f"the job has {len(inputs)} inputs; {MOST} is the most: put files into one folder")
     found = tuple(_normal(one, f"inputs[{number}]") for number, one in enumerate(inputs))
     targets = [(f"inputs[{number}].target", one.target) for number, one in enumerate(found)]
+    targets += [
+        (f"inputs[{number}].alias", f"{one.target.rpartition('/')[0]}/{one.alias}".lstrip("/"))
+        for number, one in enumerate(found)
+        if one.alias
+    ]
     for at, (field, target) in enumerate(targets):
         for other, before in targets[:at]:
             if _overlap(target, before):
@@ -84,7 +89,16 @@ def _normal(one: Input, field: str) -> Input:
         target=_relative(one.target, f"{field}.target", "to") or HERE,
         list=_relative(one.list, f"{field}.list", "list") if one.list else "",
         user=user,
+        alias=_alias(one, f"{field}.alias"),
     )
+
+
+def _alias(one: Input, field: str) -> str:
+    if not one.alias:
+        return ""
+    if one.target in ("", HERE) or "/" in one.alias or one.alias in (".", "..", base_name(one.target)):
+        raise InvalidError(f"{field} {one.alias[:80]!r} is no other name of {one.target[:80]!r}", field=field)
+    return paths.check_relative(one.alias, field)
 
 
 def _source(source: str, field: str) -> str:

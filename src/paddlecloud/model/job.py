@@ -15,6 +15,7 @@ from paddlecloud.model.state import JobState, StopReason
 TRAINER = "trainer"
 PSERVER = "pserver"
 DEFAULT = "default"  # as a cluster: whichever of the server's list takes the job first
+PORTS_PER_TASK = 4  # that a task has whether or not it asks for any
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,28 @@ class RoleSpec(Struct, frozen=True, kw_only=True):
     shell: Shell = Shell.SH
     ports: Mapping[str, Ports] = field(default_factory=dict)  # by label, beside those that every task has
     shared_memory_bytes: int = 0  # what it is told that it may count on; 0: what OpenPAI gives to who does not ask
+
+    @property
+    def labels(self) -> dict[str, list[int]]:
+        """Which of a task's ports each label stands for: every task has http and ssh, the first two that all have."""
+        found = {"http": [0], "ssh": [1]}
+        following = PORTS_PER_TASK
+        for label, asked in self.ports.items():
+            more = range(following, following + asked.count - len(found.setdefault(label, [])))
+            found[label].extend(more)
+            following += len(more)
+        return found
+
+    @property
+    def wishes(self) -> dict[int, int]:
+        """The ports that it wishes for, by their place among a task's ports."""
+        places = self.labels
+        return {
+            place: asked.begin + number
+            for label, asked in self.ports.items()
+            for number, place in enumerate(places[label][: asked.count])
+            if asked.begin
+        }
 
     @property
     def successes_needed(self) -> int:

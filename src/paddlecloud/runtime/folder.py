@@ -59,6 +59,7 @@ class TaskFolder:
         self.home = f"{path}/own/home"
         self.temporary = f"{path}/own/tmp"
         self.mount = f"{path}/own/mount"
+        self.script = f"{path}/own/command"  # the command of a task that is run by bash, as a file of its own
         self.inputs = f"{path}/inputs"  # where it sees what comes from elsewhere
         self.upper = f"{path}/upper"
         self.overlay_work = f"{path}/overlay"

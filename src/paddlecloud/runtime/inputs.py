@@ -1,8 +1,9 @@
-"""What a task gets from elsewhere: links in its working directory to files that it may read and not change.
+"""What a task gets from elsewhere: links in its working directory to files that it may read and not change, or copies
+that are its own.
 
 Sources are users' folders, so a link in one is never followed: it might lead to what is another's. With mounts of its
 own a task sees a source read-only at <task>/inputs/<number>; else that is a link to where it is, and the files' modes
-alone hold it back. Nothing is copied. The trainer of rank i of n is dealt file f, by name, if f % n == i.
+alone hold it back. The trainer of rank i of n is dealt file f, by name, if f % n == i.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import os
 import stat
 from typing import Iterator, NamedTuple
 
-from paddlecloud.runtime import below, namespaces
+from paddlecloud.runtime import below, namespaces, smallfiles
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.taskfile import Given, TaskFile
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HERE = "."
+_PIECE = 1 << 20
 
 
 class InputError(Exception):
@@ -52,6 +54,9 @@ def place(task: TaskFile, folder: TaskFolder, opened: list[Opened]) -> None:
         came = _place_one(task, folder.work, one)
         if one.given.list:
             lists[one.given.list] += came
+        if one.given.alias:
+            above, name = os.path.split(one.given.target)
+            _link_all(folder.work, above, [(one.given.alias, name)])
     for path, lines in lists.items():
         _write(folder.work, path, "".join(f"./{line}\n" for line in lines))
 
@@ -63,6 +68,9 @@ def show(folder: TaskFolder, opened: list[Opened]) -> None:
     _make(folder.inputs)
     namespaces.bind(folder.inputs, folder.inputs)
     for one in opened:
+        if one.given.copy:
+            os.close(one.descriptor)
+            continue
         if one.is_folder:
             _make(one.seen)
         else:
@@ -77,7 +85,7 @@ def link(folder: TaskFolder, opened: list[Opened]) -> None:
     if opened:
         _make(folder.inputs)
     for one in opened:
-        if not os.path.islink(one.seen):
+        if not one.given.copy and not os.path.islink(one.seen):
             os.symlink(os.path.join(one.given.folder, one.given.path), one.seen)
         os.close(one.descriptor)
 
@@ -130,6 +138,9 @@ def _place_one(task: TaskFile, work: str, one: Opened) -> list[str]:
     for file in files:
         by_folder.setdefault(os.path.dirname(target + file), []).append(file)
     for folder, inside in by_folder.items():
+        if one.given.copy:
+            _copy_all(work, folder, one, [(os.path.basename(target + file), file) for file in inside])
+            continue
         _link_all(work, folder, [(os.path.basename(target + file), os.path.join(one.seen, file)) for file in inside])
     return [target + file for file in files]
 
@@ -153,6 +164,45 @@ def _below(outer: int, prefix: str) -> Iterator[str]:
             yield from _below(folder, f"{prefix}{name}/")
     finally:
         os.close(folder)
+
+
+def _copy_all(work: str, path: str, one: Opened, files: list[tuple[str, str]]) -> None:
+    folder = _folder(work, path)
+    try:
+        for name, file in files:
+            reader = _open_to_read(one, file)
+            try:
+                _copy(reader, folder, path, name)
+            finally:
+                os.close(reader)
+    finally:
+        os.close(folder)
+
+
+def _open_to_read(one: Opened, file: str) -> int:
+    """A file of a source, reached by no link; "" is the source itself."""
+    if not file:
+        return os.open(f"/proc/self/fd/{one.descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    above = open_below(os.dup(one.descriptor), os.path.dirname(file))
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(os.path.basename(file), flags, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+def _copy(reader: int, folder: int, path: str, name: str) -> None:
+    flags, mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, os.fstat(reader).st_mode & 0o777
+    try:
+        writer = os.open(name, flags, mode | 0o600, dir_fd=folder)
+    except FileExistsError:
+        _unlink(folder, path, name)
+        writer = os.open(name, flags, mode | 0o600, dir_fd=folder)
+    try:
+        while piece := os.read(reader, _PIECE):
+            smallfiles.write_all(writer, piece)
+    finally:
+        os.close(writer)
 
 
 def _link_all(work: str, path: str, links: list[tuple[str, str]]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, inputs, namespaces, root, seccomp, workdir
+from paddlecloud.runtime import cgroups, inputs, namespaces, root, seccomp, smallfiles, workdir
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
@@ -16,6 +17,13 @@ from paddlecloud.runtime.taskfile import TaskFile
 
 # What is ignored stays so after exec: by Python SIGPIPE, under nohup SIGHUP, and a command expects neither.
 _IGNORED = tuple(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
+
+
+# As OpenPAI's two generations ran what they were given: the first with no option of the shell set.
+_SCRIPTS = {
+    "bash": "eval {quoted} || exit $?\n",
+    "bash-strict": "set -o errexit\nset -o nounset\nset -o pipefail\n{command}\n",
+}
 
 
 class Inside(NamedTuple):
@@ -49,11 +57,21 @@ class Inside(NamedTuple):
             _connect(self.log)
             os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
-            os.execve("/bin/sh", ["sh", "-c", self.command], self.environment)
+            os.execve(*self._program(), self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
             os.write(self.words, describe(error).encode("utf-8", "replace"))
         finally:
             os._exit(126)
+
+    def _program(self) -> "tuple[str, list[str]]":
+        """A command that bash runs may hold a secret: it is read from a file, since anybody sees what a process was
+        started with."""
+        if self.building or self.task.shell not in _SCRIPTS:
+            return "/bin/sh", ["sh", "-c", self.command]
+        quoted = shlex.quote(self.command)
+        text = _SCRIPTS[self.task.shell].format(command=self.command, quoted=quoted)
+        smallfiles.write_new(self.folder.script, text.encode("utf-8", "surrogateescape"), 0o600)
+        return "/bin/bash", ["bash", self.folder.script]
 
     def _enter_mounts(self) -> None:
         namespaces.enter_mounts()

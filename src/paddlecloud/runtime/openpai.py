@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
-from paddlecloud.runtime.taskfile import PORT, TENSORFLOW, Role, TaskFile
+from paddlecloud.runtime.taskfile import PORT, Role, TaskFile
 
 _SHARED_MEMORY = 64  # MiB, which OpenPAI gives to who does not ask
-_LABELS = {"http": PORT, "ssh": TENSORFLOW}  # the ports that every task of OpenPAI has
 
 
 class Named(NamedTuple):
@@ -35,11 +34,31 @@ def _own(name: str, meaning: str, value: Callable[[Role], object]) -> Named:
     return Named(name, meaning, lambda task: {name: str(value(_role(task)))})
 
 
+def _of_openpai(name: str, meaning: str, value: Callable[[TaskFile], str]) -> Named:
+    return Named(name, meaning, lambda task: {name: value(task)} if task.openpai else {})
+
+
+def _of_first(name: str, meaning: str, value: Callable[[TaskFile], str]) -> Named:
+    """Of jobs of OpenPAI's first protocol alone."""
+
+    def values(task: TaskFile) -> dict[str, str]:
+        return {name: value(task)} if task.openpai.get("protocol") == "1" else {}
+
+    return Named(name, f"of jobs of OpenPAI in JSON: {meaning}", values)
+
+
+def _fs_uri(task: TaskFile) -> str:
+    """Version 1 of OpenPAI has no file system of its own."""
+    return task.openpai["fs_uri"] if task.openpai["protocol"] == "1" else ""
+
+
 def _of_roles(name: str, meaning: str, value: Callable[[Role], str]) -> Named:
     return Named(
         name,
         meaning,
-        lambda task: {name.replace("<role>", called): value(role) for role in task.roles for called in _called(role)},
+        lambda task: {
+            name.replace("<role>", called): value(role) for role in task.roles for called in _called(task, role)
+        },
     )
 
 
@@ -50,7 +69,7 @@ def _of_tasks(name: str, meaning: str, value: Callable[[Role, int], str]) -> Nam
         lambda task: {
             name.replace("<role>", called).replace("<index>", str(index)): value(role, index)
             for role in task.roles
-            for called in _called(role)
+            for called in _called(task, role)
             for index in range(len(role.addresses))
         },
     )
@@ -59,20 +78,30 @@ def _of_tasks(name: str, meaning: str, value: Callable[[Role, int], str]) -> Nam
 def _of_ports(name: str, meaning: str) -> Named:
     def values(task: TaskFile) -> dict[str, str]:
         return {
-            name.replace("<role>", called).replace("<index>", str(index)).replace("<label>", label): str(ports[number])
+            name.replace("<role>", called).replace("<index>", str(index)).replace("<label>", label): text
             for role in task.roles
-            for called in _called(role)
+            for called in _called(task, role)
             for index, ports in enumerate(role.ports)
-            for label, number in _LABELS.items()
-            if len(ports) > number
+            for label, text in _listed(role, ports).items()
         }
 
     return Named(name, meaning, values)
 
 
-def _called(role: Role) -> list[str]:
+def _listed(role: Role, ports: "list[int]") -> dict[str, str]:
+    """The ports of a task by their labels, each joined by commas."""
+    return {
+        label: ",".join(str(ports[place]) for place in places)
+        for label, places in role.labels.items()
+        if all(place < len(ports) for place in places)
+    }
+
+
+def _called(task: TaskFile, role: Role) -> list[str]:
+    """The names of a role; none that another role has itself."""
     stripped = "".join(letter for letter in role.name.lower() if letter.isalnum())
-    return [role.name] if stripped in ("", role.name) else [role.name, stripped]
+    others = [other.name for other in task.roles]
+    return [role.name] if not stripped or stripped in others else [role.name, stripped]
 
 
 def _role(task: TaskFile) -> Role:
@@ -80,7 +109,11 @@ def _role(task: TaskFile) -> Role:
 
 
 def _resource(role: Role) -> str:
-    return f"{role.gpus},{role.cpus:g},{_mebibytes(role)},{_SHARED_MEMORY}"
+    return f"{role.gpus},{role.cpus:g},{_mebibytes(role)},{_shared_memory(role)}"
+
+
+def _shared_memory(role: Role) -> int:
+    return (role.shared_memory_bytes >> 20) or _SHARED_MEMORY
 
 
 def _mebibytes(role: Role) -> int:
@@ -103,14 +136,14 @@ def _instances(task: TaskFile) -> str:
     return ",".join(f"{role.name}:{index}" for role in task.roles for index in range(len(role.addresses)))
 
 
-def _own_ports(task: TaskFile) -> dict[str, int]:
-    return {label: task.ports[number] for label, number in _LABELS.items() if len(task.ports) > number}
+def _own_ports(task: TaskFile) -> dict[str, str]:
+    return _listed(_role(task), task.ports)
 
 
 def _own_port(name: str, meaning: str, label: str) -> Named:
     def values(task: TaskFile) -> dict[str, str]:
         found = _own_ports(task)
-        return {name: str(found[label])} if label in found else {}
+        return {name: found[label].partition(",")[0]} if label in found else {}
 
     return Named(name, meaning, values)
 
@@ -120,7 +153,19 @@ NAMED: tuple[Named, ...] = (
     _one("PAI_FRAMEWORK_NAME", "the same as PAI_JOB_NAME", lambda task: f"{task.user}~{task.job_name}"),
     _one("PAI_USER_NAME", "name of the job's user", lambda task: task.user),
     _one("PAI_USERNAME", "the same as PAI_USER_NAME", lambda task: task.user),
-    _one("PAI_VIRTUAL_CLUSTER", "name of the cluster", lambda task: task.cluster),
+    _one(
+        "PAI_VIRTUAL_CLUSTER",
+        "name of the virtual cluster that a job of OpenPAI names; of others, of the cluster",
+        lambda task: task.openpai.get("virtual_cluster") or task.cluster,
+    ),
+    _of_openpai("PAI_DEFAULT_FS_URI", "of jobs of OpenPAI: the file system that their paths begin with", _fs_uri),
+    _of_first("PAI_CODE_DIR", "where its code came from", lambda task: task.openpai["code_dir"]),
+    _of_first("PAI_DATA_DIR", "its dataDir", lambda task: task.openpai["data_dir"]),
+    _of_first("PAI_OUTPUT_DIR", "its outputDir", lambda task: task.openpai["output_dir"]),
+    _of_first("PAI_CONTAINER_ID", "a name of this start of the task", lambda task: f"{task.handle}-{task.task}"),
+    _of_first("APP_ID", "a name of this attempt of the job", lambda task: task.handle),
+    _of_first("FRAMEWORK_NAME", "the same as PAI_JOB_NAME", lambda task: f"{task.user}~{task.job_name}"),
+    _of_first("HADOOP_USER_NAME", "name of the job's user", lambda task: task.user),
     _one("PAI_WORK_DIR", "the working directory at the start", lambda task: task.cwd or task.work),
     _one("PAI_TASK_ROLE_COUNT", "number of roles", lambda task: len(task.roles)),
     _one("PAI_TASK_ROLES_NUM", "the same as PAI_TASK_ROLE_COUNT", lambda task: len(task.roles)),
@@ -140,7 +185,10 @@ NAMED: tuple[Named, ...] = (
     ),
     _of_roles("PAI_TASK_ROLE_<role>_HOST_LIST", "address:port of its tasks, joined by commas", _hosts),
     _of_tasks("PAI_HOST_IP_<role>_<index>", "address of a task", lambda role, index: role.addresses[index]),
-    _of_ports("PAI_PORT_LIST_<role>_<index>_<label>", "port of a task: http is its PADDLE_PORT, ssh another"),
+    _of_ports(
+        "PAI_PORT_LIST_<role>_<index>_<label>",
+        "ports of a task, joined by commas: http is its PADDLE_PORT, ssh another, and what the job asks for",
+    ),
     _of_ports("PAI_<role>_<index>_<label>_PORT", "the same"),
     _one("PAI_CURRENT_TASK_ROLE_NAME", "the role of this task", lambda task: task.role),
     _one("PAI_TASK_ROLE_NAME", "the same as PAI_CURRENT_TASK_ROLE_NAME", lambda task: task.role),
@@ -159,8 +207,8 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "PAI_CONTAINER_HOST_<label>_PORT_LIST",
-        "this task's port of that label",
-        lambda task: {f"PAI_CONTAINER_HOST_{label}_PORT_LIST": str(port) for label, port in _own_ports(task).items()},
+        "this task's ports of that label, joined by commas",
+        lambda task: {f"PAI_CONTAINER_HOST_{label}_PORT_LIST": ports for label, ports in _own_ports(task).items()},
     ),
     _own("PAI_RESOURCE", "PAI_RESOURCE_<role> of this task's role", _resource),
     _own("PAI_TASK_ROLE_NUM", "number of tasks of this task's role", lambda role: len(role.addresses)),
@@ -171,7 +219,7 @@ NAMED: tuple[Named, ...] = (
     _own("PAI_CURRENT_TASK_ROLE_MEM_MB", "the same", _mebibytes),
     _own("PAI_TASK_GPU_NUM", "GPUs of this task", lambda role: role.gpus),
     _own("PAI_CURRENT_TASK_ROLE_GPU_COUNT", "the same", lambda role: role.gpus),
-    _own("PAI_CURRENT_TASK_ROLE_SHM_MB", "MiB of shared memory that it may count on", lambda _: _SHARED_MEMORY),
+    _own("PAI_CURRENT_TASK_ROLE_SHM_MB", "MiB of shared memory that it may count on", _shared_memory),
     _own("PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT", "of this task's role", lambda role: role.min_failed),
     _own("PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT", "of this task's role", lambda role: role.min_succeeded),
     _one(

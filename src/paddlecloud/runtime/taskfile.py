@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 7
+FORMAT = 8
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
@@ -26,6 +26,8 @@ class Role(NamedTuple):
     min_succeeded: int  # so many successes of it does the job need
     addresses: "list[str]"
     ports: "list[list[int]]"
+    labels: "dict[str, list[int]]"  # which of a task's ports each label stands for
+    shared_memory_bytes: int
 
 
 class Given(NamedTuple):
@@ -38,6 +40,8 @@ class Given(NamedTuple):
     deal: bool  # each trainer gets its share of the files, and no other task any
     list: str  # the file in the working directory that names what came; "": none
     optional: bool
+    copy: bool  # it is copied, for the task to change
+    alias: str  # another name of the target, beside it; "": none
 
 
 class TaskFile(NamedTuple):
@@ -51,6 +55,7 @@ class TaskFile(NamedTuple):
     role_index: int  # its place in its role
     rank: int  # PADDLE_TRAINER_ID: its place among the trainers, or among the pservers
     command: str
+    shell: str  # what runs the command: sh, bash or bash-strict
     address: str
     ports: list[int]  # of this task: PORT, TENSORFLOW, MASTER and COORDINATOR number them
     trainers: list[str]  # every trainer's endpoint, by rank
@@ -105,6 +110,7 @@ class TaskFile(NamedTuple):
     slurm: bool  # it asked for the variables of a Slurm step
     allocation: str  # who tells where the tasks are: "", this file; "slurm", by which @0 is the first one's node
     unisolated: bool  # it may run where it cannot be kept from the files of others
+    openpai: dict[str, str]  # what only a job of OpenPAI is told: its protocol, virtual_cluster, fs_uri and folders
     format: int = FORMAT
 
     @property

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from paddlecloud.backends.base import InputAt, Launch, Mount, TaskLaunch
 from paddlecloud.model.job import PSERVER, Job, JobSpec, Placement
+from paddlecloud.model.openpai.template import SECRETS, render
 from paddlecloud.scheduler.queues import Queues, options_of
 
 _CHECKED = (
@@ -27,6 +29,7 @@ def launch(
     inputs: Sequence[InputAt] = (),
     pfs: Path | None = None,
     queues: Queues | None = None,
+    secrets: Mapping[str, Any] | None = None,  # what commands ask for that no record may hold
 ) -> Launch:
     roles = {role.name: role for role in job.spec.roles}
     return Launch(
@@ -41,8 +44,9 @@ def launch(
                 name=task.name,
                 role=task.role,
                 index=task.index,
-                command=with_setup(roles[task.role].command, job.spec.setup),
+                command=with_setup(_filled(roles[task.role].command, secrets or {}), job.spec.setup),
                 restarts=roles[task.role].restarts,
+                shell=roles[task.role].shell,
             )
             for task in placement.tasks
         ),
@@ -66,7 +70,12 @@ def launch(
         cwd=cwd,
         inputs=tuple(inputs),
         pfs=pfs,
+        openpai=job.spec.openpai,
     )
+
+
+def _filled(command: str, secrets: Mapping[str, Any]) -> str:
+    return render(command, {SECRETS: secrets}) if secrets else command
 
 
 def with_setup(command: str, setup: Sequence[str]) -> str:

@@ -12,9 +12,19 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from paddlecloud.model import paths
-from paddlecloud.model.job import NOTHING, PSERVER, Job, JobSpec, Placement, Resources, TaskPlacement, total
+from paddlecloud.model.job import (
+    NOTHING,
+    PORTS_PER_TASK,
+    PSERVER,
+    Job,
+    JobSpec,
+    Placement,
+    Resources,
+    RoleSpec,
+    TaskPlacement,
+    total,
+)
 
-PORTS_PER_TASK = 4
 PORTS = range(20_000, 32_000)
 _PORT_BLOCKS = range(PORTS.start, PORTS.stop, PORTS_PER_TASK)
 _ADDRESSES = range(2, 2**16 - 1)
@@ -60,7 +70,7 @@ def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable
     clusters may be one machine, whose ports they share."""
     held = list(held)
     in_use = [task for placement in held for task in placement.tasks]
-    ports = _free_ports(paths.handle(job.id, job.attempt + 1), {port for task in in_use for port in task.ports})
+    ports = _FreePorts(job, {port for task in in_use for port in task.ports})
     addresses = _free_addresses({task.address for task in in_use})
     taken = {gpu for placement in held if placement.cluster == cluster for task in placement.tasks for gpu in task.gpus}
     free_gpus = iter([gpu for gpu in range(gpus) if gpu not in taken])
@@ -68,7 +78,7 @@ def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable
         replace(
             task,
             address=next(addresses),
-            ports=next(ports),
+            ports=ports.of(task.role),
             gpus=tuple(next(free_gpus) for _ in range(task.resources.gpus)),
         )
         for task in tasks
@@ -78,8 +88,8 @@ def place(job: Job, cluster: str, tasks: Iterable[TaskPlacement], held: Iterable
 
 def leave_open(job: Job, cluster: str, tasks: Iterable[TaskPlacement]) -> Placement:
     """The tasks with ports alone, on a cluster that finds nodes for them by itself."""
-    ports = _free_ports(paths.handle(job.id, job.attempt + 1), set())
-    return Placement(cluster=cluster, tasks=tuple(replace(task, ports=next(ports)) for task in tasks))
+    ports = _FreePorts(job, set())
+    return Placement(cluster=cluster, tasks=tuple(replace(task, ports=ports.of(task.role)) for task in tasks))
 
 
 def _completed(asked: Resources | None, capacity: Resources | None) -> Resources:
@@ -98,6 +108,36 @@ def _default_request(capacity: Resources, left: Resources, count: int) -> Resour
         cpus=int(1000 * max(left.cpus, 0.0) / count) / 1000, memory_bytes=max(left.memory_bytes, 0) // count
     )
     return Resources(cpus=min(whole.cpus, share.cpus), memory_bytes=min(whole.memory_bytes, share.memory_bytes))
+
+
+class _FreePorts:
+    """Ports for the tasks of a job, of which each is given once."""
+
+    def __init__(self, job: Job, taken: set[int]) -> None:
+        self._job = job
+        self._roles = {role.name: role for role in job.spec.roles}
+        self._taken = taken
+        self._blocks = _free_ports(paths.handle(job.id, job.attempt + 1), taken)
+
+    def of(self, role: str) -> tuple[int, ...]:
+        """Those of one task: as many as its labels stand for, and what it wishes for where that is free."""
+        asked = self._roles[role]
+        wished = self._wished(asked)
+        count = max([PORTS_PER_TASK, *(place + 1 for places in asked.labels.values() for place in places)])
+        ports: list[int] = []
+        while len(ports) < count:
+            ports += next(self._blocks)
+        return tuple(wished.get(place, port) for place, port in enumerate(ports[:count]))
+
+    def _wished(self, role: RoleSpec) -> dict[int, int]:
+        """A port that its cluster has just refused is not tried again."""
+        found = {
+            place: port
+            for place, port in role.wishes.items()
+            if port not in self._taken and f"port {port}," not in self._job.queue_reason
+        }
+        self._taken.update(found.values())
+        return found
 
 
 def _free_ports(seed: str, taken: set[int]) -> Iterator[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from paddlecloud.backends.base import Backend, BusyError, InputAt, Launch, Mount, RefusedError
 from paddlecloud.model import lifecycle
@@ -51,6 +52,7 @@ class Folders:
     brought: Callable[[Job], Path | None] = lambda _: None  # the files of a job that come from its user's bucket
     inputs: Callable[[Job], Sequence[InputAt]] = lambda _: ()
     pfs: Path | None = None  # where the PFS is for a task without mounts of its own
+    secrets: Callable[[Job], Mapping[str, Any]] = lambda _: {}  # what its commands are filled with, if they ask for any
 
     def tree_of(self, job: Job) -> Path | None:
         """The files that a job was submitted with."""
@@ -271,6 +273,7 @@ class Round:
             inputs=self._folders.inputs(job) if job.spec.inputs else (),
             pfs=self._folders.pfs,
             queues=self._queues,
+            secrets=self._folders.secrets(job),
         )
 
     def _stop(self, cluster: str, handle: str) -> None:

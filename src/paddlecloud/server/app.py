@@ -41,6 +41,7 @@ from paddlecloud.server.logins import Logins
 from paddlecloud.server.marks import Marks
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
+from paddlecloud.server.openpai import OpenPaiJobs, in_first_datacenter, secrets_of
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.policy import policy_line
 from paddlecloud.server.publications import PublicationService
@@ -59,6 +60,7 @@ from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.audit import Audit
 from paddlecloud.store.buckets import Buckets
+from paddlecloud.store.configs import Configs
 from paddlecloud.store.db import Database
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Jobs
@@ -191,7 +193,16 @@ def _assemble(
     carrier = open_carrier(
         settings, folder, Buckets(database, cipher), jobs, results, house, tree.pfs, audit, wake, clock
     )
-    folders = Folders(uploads.tree, results.folder, tree.mounts, carrier.tree, carrier.inputs, folder.pfs)
+    configs = Configs(database, cipher)
+    folders = Folders(
+        uploads.tree,
+        results.folder,
+        tree.mounts,
+        carrier.tree,
+        carrier.inputs,
+        folder.pfs,
+        partial(secrets_of, configs),
+    )
     loop = Loop(
         Round(
             jobs=jobs,
@@ -219,30 +230,38 @@ def _assemble(
     registries = RegistryService(registries=Registries(database, cipher), audit=audit, clock=clock)
     accounts = Accounts(users=users, quotas=quotas, clock=clock)
     logins = Logins(accounts=accounts, users=users, rates=rates, audit=audit, clock=clock)
+    job_service = JobService(
+        jobs=jobs,
+        clusters=clusters,
+        queues=queues,
+        limits=submission.Limits(
+            hang_seconds=int(settings.jobs.hang.total_seconds()),
+            tasks=settings.jobs.tasks_limit,
+            wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
+        ),
+        in_pfs=tree.in_pfs,
+        find_registry=registries.login,
+        check_storage=carrier.service.check,
+        check_inputs=carrier.checked,
+        sending=carrier.service.sending,
+        hold_tree=uploads.trees.held,
+        removed=house.remains.removed,
+        snapshot=loop.snapshot,
+        rates=rates,
+        audit=audit,
+        clock=clock,
+        on_change=changed,
+    )
     services = Services(
         authenticator=Authenticator(users, clock),
         accounts=accounts,
-        jobs=JobService(
-            jobs=jobs,
-            clusters=clusters,
-            queues=queues,
-            limits=submission.Limits(
-                hang_seconds=int(settings.jobs.hang.total_seconds()),
-                tasks=settings.jobs.tasks_limit,
-                wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
-            ),
-            in_pfs=tree.in_pfs,
-            find_registry=registries.login,
-            check_storage=carrier.service.check,
-            check_inputs=carrier.checked,
-            sending=carrier.service.sending,
-            hold_tree=uploads.trees.held,
-            removed=house.remains.removed,
-            snapshot=loop.snapshot,
-            rates=rates,
-            audit=audit,
-            clock=clock,
-            on_change=changed,
+        jobs=job_service,
+        openpai=OpenPaiJobs(
+            jobs=job_service,
+            configs=configs,
+            inputs=carrier.input_service,
+            settings=settings,
+            meant=partial(in_first_datacenter, tree.pfs),
         ),
         clusters=clusters,
         queues=queues,

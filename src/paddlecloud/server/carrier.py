@@ -69,6 +69,7 @@ class Carrier:
         clock: Callable[[], datetime],
     ) -> None:
         self.service = service
+        self.input_service = inputs
         self.checked = inputs.check
         self._inputs = inputs
         self._records = records

@@ -106,6 +106,12 @@ class InputService:
                 raise _at_submission(error, one, f"inputs[{number}].source") from None
         return replace(spec, inputs=found)
 
+    def size_bytes(self, user: str, one: Input) -> int:
+        """How large a source is; NotFoundError: it is not there."""
+        store, path = self._at(user, one)
+        store.stat(path)
+        return store.usage(path).size_bytes
+
     def loads(self, job: Job) -> Sequence[Load]:
         """What is to be fetched of a job's inputs."""
         found = []

@@ -16,6 +16,7 @@ from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.kept import Kept, Removed, kinds_at
+from paddlecloud.model.openpai import submitted as openpai
 from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.user import User
@@ -26,9 +27,11 @@ from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.queues import Queues
 from paddlecloud.server.rates import Rates
+from paddlecloud.store.configs import Written
 from paddlecloud.store.jobs import Idempotency, Jobs
 
 _KILL_TRIES = 20
+_NAMING = (paddlepaddle.FACE, openpai.FACE)
 
 
 class JobService:
@@ -77,7 +80,15 @@ class JobService:
         with self._tree(user, spec):
             return accepted
 
-    def submit(self, user: User, spec: JobSpec, *, origin: Origin, idempotency_key: str | None = None) -> Job:
+    def submit(
+        self,
+        user: User,
+        spec: JobSpec,
+        *,
+        origin: Origin,
+        idempotency_key: str | None = None,
+        written: Callable[[str], Written] | None = None,  # by its id, what the job was written as
+    ) -> Job:
         idempotency = _idempotency(spec, idempotency_key)
         if idempotency is not None and (earlier := self._jobs.submitted(user.name, idempotency)) is not None:
             return earlier
@@ -86,7 +97,12 @@ class JobService:
         job = Job(id=paths.job_id(secrets.token_bytes(16)), user=user.name, spec=accepted, created_at=self._clock())
         act = self._audit.beside(Action.JOB_SUBMIT, origin, user=user.name, target=job.id)
         with self._tree(user, spec), self._named(job), act:
-            recorded = self._jobs.add(job, group=group(user.name, spec), idempotency=idempotency)
+            recorded = self._jobs.add(
+                job,
+                group=group(user.name, spec),
+                idempotency=idempotency,
+                written=None if written is None else written(job.id),
+            )
         self._on_change()
         return recorded
 
@@ -208,7 +224,7 @@ class JobService:
     @contextmanager
     def _named(self, job: Job) -> Iterator[None]:
         """Where names tell jobs apart, no other job of this one comes between looking for its name and taking it."""
-        if job.spec.face != paddlepaddle.FACE:
+        if job.spec.face not in _NAMING:
             yield
             return
         with self._naming:
@@ -216,7 +232,9 @@ class JobService:
             yield
 
     def _check_name(self, user: str, spec: JobSpec) -> None:
-        """Refuse a name that a live job has, where names tell jobs apart."""
+        """Refuse a name that a live job has, where names tell jobs apart; of OpenPAI, one that any job has."""
+        if spec.face == openpai.FACE and self._jobs.list(user=user, name=spec.name, limit=1).items:
+            raise ConflictError(f"Job {user}~{spec.name} already exists.", field="name")
         if spec.face != paddlepaddle.FACE:
             return
         live = self._jobs.list(user=user, states=LIVE, name=spec.name, hidden=True, limit=1).items

@@ -22,6 +22,7 @@ from paddlecloud.server.jobs import JobService
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.metrics import Metrics
 from paddlecloud.server.old_tokens import OldTokens
+from paddlecloud.server.openpai import OpenPaiJobs
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
@@ -42,6 +43,7 @@ class Services:
     authenticator: Authenticator
     accounts: Accounts
     jobs: JobService
+    openpai: OpenPaiJobs
     clusters: Clusters
     queues: Queues
     quotas: QuotaService

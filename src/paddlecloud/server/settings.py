@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from paddlecloud.model.job import DEFAULT
@@ -143,6 +144,14 @@ class DatacenterSettings:
 class HdfsSettings:
     url: str = setting("", kinds.text, "Address of its WebHDFS, such as http://namenode:9870; several are joined by ;.")
     user: str = setting("", kinds.text, "Whom to read it as for jobs that name no user; empty: they have to.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPaiSettings:
+    code_limit: int = setting(200_000_000, kinds.size, "Largest codeDir that a job may name.")
+    fs_uri: str = setting(
+        "", kinds.text, "What $PAI_DEFAULT_FS_URI stands for in jobs; empty: hdfs://<this server>:9000."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +322,7 @@ class Settings:
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
     pfs: PfsSettings = PfsSettings()
+    openpai: OpenPaiSettings = OpenPaiSettings()
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     datacenters: Mapping[str, DatacenterSettings] = field(default_factory=dict)
@@ -323,6 +333,11 @@ class Settings:
     @property
     def default_clusters(self) -> tuple[str, ...]:
         return self.server.default_clusters or tuple(self.clusters)
+
+    @property
+    def default_fs_uri(self) -> str:
+        host = urlsplit(self.server.url).hostname or self.server.host
+        return self.openpai.fs_uri.rstrip("/") or f"hdfs://{host}:9000"
 
     @property
     def zone(self) -> tzinfo:
@@ -361,4 +376,5 @@ SECTIONS: Mapping[str, type] = {
     "rates": RateSettings,
     "retention": RetentionSettings,
     "pfs": PfsSettings,
+    "openpai": OpenPaiSettings,
 }

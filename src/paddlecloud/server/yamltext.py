@@ -17,7 +17,9 @@ _LEVELS = 60
 _NODES = 100_000
 _TRUE_FALSE = re.compile(r"true|True|TRUE|false|False|FALSE")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
-_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NUMBER = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 _MERGE = "tag:yaml.org,2002:merge"
 _NOTHING = re.compile(r"~|null|Null|NULL|")
 
@@ -108,7 +110,7 @@ def dump(value: object) -> str:
 class _Dumper(yaml.SafeDumper):
     """Writes nothing by reference: who reads a config again should not have to look for what is meant."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, _: object) -> bool:
         return True
 
 

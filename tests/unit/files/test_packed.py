@@ -47,7 +47,7 @@ def given(tmp_path: Path) -> Given:
     folder.mkdir()
     for number in range(3):
         (folder / f"part-{number}").write_text(f"{number}")
-    return Given("data", str(folder), "", "train", False, "", False)
+    return Given("data", str(folder), "", "train", False, "", False, False, "")
 
 
 def test_a_share_that_nobody_reads_keeps_nothing_open(given: Given) -> None:

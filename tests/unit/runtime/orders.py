@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from paddlecloud.runtime.taskfile import Role, TaskFile
 
+LABELS = {"http": [0], "ssh": [1]}  # of a role that asks for no ports
+
 ALONE = TaskFile(
     handle="job-1-1",
     job="job-1",
@@ -15,6 +17,7 @@ ALONE = TaskFile(
     role_index=0,
     rank=0,
     command="true",
+    shell="sh",
     address="127.0.0.2",
     ports=[20000, 20001, 20002, 20003],
     trainers=["127.0.0.2:20000"],
@@ -24,7 +27,7 @@ ALONE = TaskFile(
     coordinator="127.0.0.2:20003",
     trainer_count=1,
     pserver_count=0,
-    roles=[Role("trainer", 0, 1.0, 1 << 20, 1, 1, ["127.0.0.2"], [[20000, 20001, 20002, 20003]])],
+    roles=[Role("trainer", 0, 1.0, 1 << 20, 1, 1, ["127.0.0.2"], [[20000, 20001, 20002, 20003]], LABELS, 0)],
     cluster="local",
     distribute=None,
     uses_gpus=False,
@@ -69,6 +72,7 @@ ALONE = TaskFile(
     quiet_seconds=0.0,
     keep=False,
     pfs=None,
+    openpai={},
 )
 
 

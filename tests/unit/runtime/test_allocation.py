@@ -99,8 +99,8 @@ def test_the_task_file_is_settled_with_addresses_and_gpus() -> None:
         master="@0:6",
         coordinator="@0:7",
         roles=[
-            Role("trainer", 1, 1.0, 1, 1, 1, ["@0", "@1"], [[1], [2]]),
-            Role("pserver", 0, 1.0, 1, 1, 0, ["@2"], [[3]]),
+            Role("trainer", 1, 1.0, 1, 1, 1, ["@0", "@1"], [[1], [2]], {}, 0),
+            Role("pserver", 0, 1.0, 1, 1, 0, ["@2"], [[3]], {}, 0),
         ],
     )
     told = {**STEP, ADDRESSES: "n1=10.0.0.1 ", "CUDA_VISIBLE_DEVICES": "2,3"}

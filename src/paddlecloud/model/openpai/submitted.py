@@ -7,12 +7,26 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from paddlecloud.model.job import JobSpec
+from paddlecloud.model.job import Job, JobSpec
 
 FACE = "openpai"  # in JobSpec.face: names of such jobs tell them apart
 MASKED = "******"
 FS_URI = "$PAI_DEFAULT_FS_URI"
 TRANSIENT = 100  # so often is a job started again for what was not its fault; in OpenPAI, without end
+
+
+class OpenPaiRequest(Struct, frozen=True, kw_only=True):
+    """A job as its file has it: JSON of the first protocol, or YAML of the second."""
+
+    text: str
+    name: str = ""  # takes the place of its own
+
+
+class OpenPaiJob(Struct, frozen=True, kw_only=True):
+    """The job that such a file has become, and what of the file is not done."""
+
+    job: Job
+    warnings: tuple[str, ...] = ()
 
 
 class Submitted(Struct, frozen=True, kw_only=True):

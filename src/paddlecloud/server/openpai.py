@@ -1,0 +1,228 @@
+"""Jobs of OpenPAI: what its protocols ask for, as jobs of ours, with what they were written as, their secrets and tags.
+
+A virtual cluster is a queue by its name, else a cluster by its own; `default` is the list of default clusters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from paddlecloud.backends.base import RefusedError
+from paddlecloud.model import inputs, pfs
+from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, PaddleCloudError
+from paddlecloud.model.job import DEFAULT, Input, Job, JobSpec
+from paddlecloud.model.openpai import v1, v2
+from paddlecloud.model.openpai.submitted import FS_URI, OpenPaiJob, OpenPaiRequest, Submitted
+from paddlecloud.model.openpai.template import uses_secrets
+from paddlecloud.model.user import User
+from paddlecloud.server import yamltext
+from paddlecloud.server.audit import Origin
+from paddlecloud.server.inputs import InputService
+from paddlecloud.server.jobs import JobService
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.settings import Settings
+from paddlecloud.store.configs import Config, Configs
+
+SECRETS = "secrets"
+_MASK = "******"
+_TAG_CHARACTERS = 255
+_VIRTUAL_CLUSTER = "virtualCluster"
+
+
+class OpenPaiJobs:
+    def __init__(
+        self,
+        *,
+        jobs: JobService,
+        configs: Configs,
+        inputs: InputService,
+        settings: Settings,
+        meant: Callable[[User, str], str],  # the path of the PFS that a path of HDFS means to a user; "": none
+    ) -> None:
+        self._jobs = jobs
+        self._configs = configs
+        self._inputs = inputs
+        self._settings = settings
+        self._meant = meant
+
+    def submit(self, user: User, request: OpenPaiRequest, *, origin: Origin) -> OpenPaiJob:
+        """Submit a file of either protocol, which its content tells."""
+        text = request.text
+        value = _json(text)
+        if value is not None and v1.is_v1(value):
+            return self.submit_v1(user, _named(value, "jobName", request.name), origin=origin)
+        value = yamltext.read(text)
+        if v2.is_v2(value):
+            text = yamltext.replaced(text, "name", request.name) if request.name else text
+            return self.submit_v2(user, text, origin=origin)
+        if v1.is_v1(value):
+            return self.submit_v1(user, _named(value, "jobName", request.name), origin=origin)
+        raise InvalidError("this is no job of OpenPAI: it has neither protocolVersion nor jobName and taskRoles")
+
+    def submit_v1(self, user: User, value: object, *, origin: Origin, form: bool = False) -> OpenPaiJob:
+        """A job of the first protocol; `form`: each value of it is a text."""
+        submitted = v1.job(value, user=user.name, form=form)
+        return self._submit(user, submitted, json.dumps(submitted.config, indent=2, ensure_ascii=False), origin)
+
+    def submit_v2(self, user: User, text: str, *, origin: Origin) -> OpenPaiJob:
+        """A job of the second protocol, as its YAML."""
+        submitted = v2.job(yamltext.read(text))
+        return self._submit(user, submitted, yamltext.replaced(text, SECRETS, _MASK), origin)
+
+    def spec(self, user: User, submitted: Submitted) -> JobSpec:
+        """The job with all that only this server knows of it."""
+        openpai = submitted.spec.openpai
+        if openpai is None:
+            raise InvalidError("this is no job of OpenPAI")
+        spec = replace(
+            submitted.spec,
+            openpai=replace(
+                openpai,
+                fs_uri=self.fs_uri,
+                code_dir=self._resolved(openpai.code_dir),
+                data_dir=self._resolved(openpai.data_dir),
+                output_dir=self._resolved(openpai.output_dir),
+            ),
+            inputs=self._code(user, submitted),
+        )
+        return self._in_virtual_cluster(spec, submitted.virtual_cluster)
+
+    @property
+    def fs_uri(self) -> str:
+        """What $PAI_DEFAULT_FS_URI stands for."""
+        return self._settings.default_fs_uri
+
+    def config(self, job: Job) -> Config:
+        """What a job was written as; NotFoundError: it is of another face."""
+        return self._configs.get(job.id)
+
+    def tags(self, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The tags of these jobs, by id, those without left out."""
+        return self._configs.tags(names)
+
+    def tagged(self, tags: Collection[str]) -> set[str]:
+        """The ids of the jobs that have one of these tags."""
+        return self._configs.tagged(tags)
+
+    def tag(self, job: Job, tag: str) -> None:
+        if not tag or len(tag) > _TAG_CHARACTERS or not tag.isprintable() or "," in tag:
+            raise InvalidError(
+                f"a tag must be 1 to {_TAG_CHARACTERS} printable characters without a comma", field="value"
+            )
+        self._configs.tag(job.id, tag)
+
+    def untag(self, job: Job, tag: str) -> None:
+        self._configs.untag(job.id, tag)
+
+    def _submit(self, user: User, submitted: Submitted, config: str, origin: Origin) -> OpenPaiJob:
+        job = self._jobs.submit(
+            user,
+            self.spec(user, submitted),
+            origin=origin,
+            written=lambda job_id: self._configs.written(
+                job_id,
+                protocol=submitted.protocol,
+                config=config,
+                secrets=submitted.secrets,
+                warnings=submitted.warnings,
+            ),
+        )
+        return OpenPaiJob(job=job, warnings=submitted.warnings)
+
+    def _in_virtual_cluster(self, spec: JobSpec, name: str) -> JobSpec:
+        if name in self._settings.queues:
+            return replace(spec, queue=name)
+        if name == DEFAULT or name in self._settings.clusters:
+            return replace(spec, cluster=name)
+        known = ", ".join(dict.fromkeys([DEFAULT, *self._settings.queues, *self._settings.clusters]))
+        raise InvalidError(f"Virtual cluster {name[:80]} is not found: this server has {known}", field=_VIRTUAL_CLUSTER)
+
+    def _resolved(self, path: str) -> str:
+        return path.replace(FS_URI, self.fs_uri)
+
+    def _code(self, user: User, submitted: Submitted) -> tuple[Input, ...]:
+        """The code of a job as an input; of no bytes, none is made."""
+        if not submitted.code_dir:
+            return ()
+        one = self._input(user, submitted)
+        limit = self._settings.openpai.code_limit
+        try:
+            size = self._inputs.size_bytes(user.name, one)
+        except NotFoundError:
+            raise InvalidError(
+                f"codeDir {self._resolved(submitted.code_dir)} does not exist: upload the code there first",
+                field="codeDir",
+            ) from None
+        except PaddleCloudError as error:
+            raise type(error)(f"codeDir: {error.message}", field="codeDir") from None
+        if size > limit:
+            raise InvalidError(
+                f"codeDir {self._resolved(submitted.code_dir)} is {size} bytes; {limit} is the most "
+                "(openpai.code_limit): keep data out of it, and read it where it is",
+                field="codeDir",
+            )
+        return (one,) if size else ()
+
+    def _input(self, user: User, submitted: Submitted) -> Input:
+        path, reader = self._source(user, submitted.code_dir)
+        name = inputs.base_name(path)
+        if not name:
+            raise InvalidError("codeDir names no folder: write $PAI_DEFAULT_FS_URI/<user>/<folder>", field="codeDir")
+        alias = f"{user.name}~{submitted.spec.name}"
+        return Input(source=path, target=name, user=reader, copy=True, alias="" if alias == name else alias)
+
+    def _source(self, user: User, code_dir: str) -> tuple[str, str]:
+        """Where the code is: in the PFS, or in an HDFS that the config knows, as whom."""
+        for prefix in (FS_URI, self.fs_uri):
+            if code_dir == prefix or code_dir.startswith(f"{prefix}/"):
+                code_dir = code_dir[len(prefix) :] or "/"
+        if code_dir.startswith(("hdfs://", "webhdfs://")):
+            return f"hdfs://{code_dir.partition('://')[2]}", user.name
+        try:
+            found = self._meant(user, code_dir)
+        except InvalidError as error:
+            raise InvalidError(f"codeDir: {error.message}", field="codeDir") from None
+        if not found:
+            raise InvalidError(
+                f"codeDir {code_dir[:200]!r} does not exist: there is neither a folder of yours nor one that you share "
+                f"of that name; yours is /{user.name}",
+                field="codeDir",
+            )
+        return found, ""
+
+
+def secrets_of(configs: Configs, job: Job) -> Mapping[str, Any]:
+    """What the commands of a job's tasks are filled with when they start, if they ask for any."""
+    asks = job.spec.openpai is not None and any(uses_secrets(role.command) for role in job.spec.roles)
+    try:
+        return configs.secrets(job.id) if asks else {}
+    except ConfigError as error:
+        raise RefusedError(error.message) from None
+
+
+def in_first_datacenter(pfs_: Pfs, user: User, path: str) -> str:
+    """The path of the PFS that a path of HDFS means to a user."""
+    parts = pfs.normal(path)
+    first = pfs_.datacenters[0]
+    if parts[:1] == ("pfs",):
+        return "/" + "/".join(parts)
+    if parts[:1] in (("user",), (user.name,)):
+        own = parts[1:] if parts[0] == "user" else parts
+        return "/".join([pfs.home(first, own[0]), *own[1:]]) if own else ""
+    return f"/pfs/{first}/shared/{'/'.join(parts)}" if parts else ""
+
+
+def _json(text: str) -> object | None:
+    """The value, if a text is JSON; a file in JSON may have tabs in it, which YAML does not take."""
+    try:
+        return json.loads(text) if text.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _named(value: object, key: str, name: str) -> object:
+    return {**value, key: name} if name and isinstance(value, dict) else value
