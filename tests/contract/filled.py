@@ -23,6 +23,7 @@ from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.db import reading
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Idempotency, Jobs
+from paddlecloud.store.passes import EndedPasses
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.publications import Publications
 from paddlecloud.store.registry import Registries
@@ -59,6 +60,7 @@ def fill(settings: Settings) -> tuple[str, str]:
             grant = {"datacenter": "local", "share": "demo", "group": "lab", "writable": True}
             connection.execute(schema.share_grants.insert(), grant)
         key, sk = users.add_key("ann", NOW)
+        EndedPasses(database).end("ann", "0a", expires_at=NOW + timedelta(days=7), now=NOW)
         users.add_token("ann", "laptop", Scope.READ, NOW + timedelta(hours=1), NOW)
         secret = RegistryRequest(name="lab", server="hub.lab:5000", username="ann", password="a password")
         Registries(database, Cipher(DataFolder(settings.server.data).key)).add("ann", secret, NOW)

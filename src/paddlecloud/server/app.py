@@ -28,7 +28,8 @@ from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters, load_backends
 from paddlecloud.server.datacenters import open_tree
 from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
-from paddlecloud.server.dialects import paddlecloud
+from paddlecloud.server.dialects import openpai, paddlecloud
+from paddlecloud.server.dialects.openpai.addresses import Addresses
 from paddlecloud.server.dialects.slashes import OneSlash
 from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
@@ -43,6 +44,7 @@ from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.openpai import OpenPaiJobs, in_first_datacenter, secrets_of
 from paddlecloud.server.operator import ensure_operator
+from paddlecloud.server.passes import Passes
 from paddlecloud.server.policy import policy_line
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
@@ -58,12 +60,15 @@ from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
+from paddlecloud.store.applications import Applications
 from paddlecloud.store.audit import Audit
 from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.configs import Configs
 from paddlecloud.store.db import Database
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.listing import JobListing
+from paddlecloud.store.passes import EndedPasses
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.publications import Publications
 from paddlecloud.store.registry import Registries
@@ -147,7 +152,8 @@ def create(
     app.add_middleware(AccessLog, observe=parts.services.metrics.serve)
     problems.install(app)
     app.add_middleware(OneSlash)
-    for router in (*ROUTERS, *paddlecloud.ROUTERS):
+    app.add_middleware(Addresses)
+    for router in (*ROUTERS, *paddlecloud.ROUTERS, *openpai.ROUTERS):
         app.include_router(router)
     return app
 
@@ -279,6 +285,9 @@ def _assemble(
         incoming=tree.incoming,
         copies=tree.copies,
         old_tokens=OldTokens(users, cipher.sign, logins),
+        passes=Passes(users, EndedPasses(database), cipher.sign),
+        applications=Applications(database, cipher),
+        listing=JobListing(database),
         streams=Streams(jobs=jobs, transfers=transfers, marks=marks, feed=feed, changes=changes),
         shipping=Shipping(
             jobs=jobs,
@@ -305,6 +314,7 @@ def _assemble(
         doctor=lambda: checkup.examine(settings, clock(), backends=backends, healthy=loop.healthy),
         loop=loop,
         records=jobs,
+        settings=settings,
         clock=clock,
     )
     return Parts(

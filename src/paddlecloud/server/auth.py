@@ -18,7 +18,7 @@ from paddlecloud.model.errors import ForbiddenError, InvalidError, StaleError, U
 from paddlecloud.model.pfs import Who
 from paddlecloud.model.signature import BODY_HASH_HEADER, DATE_HEADER, NONCE_HEADER, WINDOW, SignedRequest
 from paddlecloud.model.units import describe_duration
-from paddlecloud.model.user import Role, Scope, User
+from paddlecloud.model.user import Role, Scope, Token, User
 from paddlecloud.store.users import Users
 
 NONCES_OF_A_KEY = 50_000
@@ -78,9 +78,13 @@ class Authenticator:
             )
         scheme, _, rest = authorization.partition(" ")
         if scheme.lower() == "bearer":
-            user, token = self._users.token(rest.strip(), self._clock())
-            return Identity(user=user, scope=token.scope, expires_at=token.expires_at)
+            return self.bearer(rest.strip())[0]
         return self._signed(method, path, query, sent, authorization)
+
+    def bearer(self, secret: str) -> tuple[Identity, Token]:
+        """Who has this token."""
+        user, token = self._users.token(secret, self._clock())
+        return Identity(user=user, scope=token.scope, expires_at=token.expires_at), token
 
     def nonces_remembered(self) -> int:
         """How many signed requests are kept in mind, so that none is accepted twice."""

@@ -23,6 +23,7 @@ from paddlecloud.server.logins import Logins
 from paddlecloud.server.metrics import Metrics
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.openpai import OpenPaiJobs
+from paddlecloud.server.passes import Passes
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
@@ -30,12 +31,15 @@ from paddlecloud.server.quotas import QuotaService
 from paddlecloud.server.registration import Registrations
 from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.retention import Retention
+from paddlecloud.server.settings import Settings
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping
 from paddlecloud.server.space import SpaceService
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import Transfers
+from paddlecloud.store.applications import Applications
 from paddlecloud.store.jobs import Jobs
+from paddlecloud.store.listing import JobListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,9 @@ class Services:
     incoming: Incoming
     copies: Copies
     old_tokens: OldTokens
+    passes: Passes
+    applications: Applications
+    listing: JobListing
     streams: Streams
     shipping: Shipping
     shares: Shares
@@ -69,6 +76,7 @@ class Services:
     doctor: Callable[[], list[Finding]]
     loop: Loop
     records: Jobs
+    settings: Settings
     clock: Callable[[], datetime]
 
     def check_ready(self) -> None:

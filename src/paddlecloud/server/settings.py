@@ -314,6 +314,15 @@ class QueueSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPaiSettings:
+    open_lists: bool = setting(
+        False,
+        kinds.yes_or_no,
+        "Show everybody's jobs to whoever asks by OpenPAI's first API, without a login, as OpenPAI did.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     server: ServerSettings
     jobs: JobSettings = JobSettings()

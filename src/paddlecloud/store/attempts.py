@@ -5,7 +5,7 @@ What was once known of a task's end is never lost to a later report that knows l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from paddlecloud.model.job import Job
 from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.store.batches import batches
 from paddlecloud.store.records import Values, cluster
-from paddlecloud.store.schema import attempts, tasks
+from paddlecloud.store.schema import attempts, jobs, tasks
 
 _SET_RUNNING = update(attempts).where(attempts.c.handle == bindparam("of")).values(running_at=bindparam("at"))
 _SET_STOPPED = update(attempts).where(attempts.c.handle == bindparam("of")).values(stopped_at=bindparam("at"))
@@ -27,6 +27,14 @@ _KNOWN_HANDLES = select(attempts.c.handle).where(attempts.c.handle.in_(bindparam
 _KNOWN_TASKS = select(tasks).where(tasks.c.handle.in_(bindparam("handles", expanding=True)))
 _ADD_TASK = insert(tasks)
 _SET_TASK = update(tasks).where(tasks.c.handle == bindparam("of"), tasks.c.name == bindparam("task"))
+_FAILED_TASKS = (
+    select(jobs.c.id, tasks.c.exit_code, tasks.c.signal)
+    .join(attempts, (attempts.c.job == jobs.c.id) & (attempts.c.attempt == jobs.c.attempt))
+    .join(tasks, tasks.c.handle == attempts.c.handle)
+    .where(jobs.c.id.in_(bindparam("ids", expanding=True)), tasks.c.state == TaskState.FAILED.value)
+    .order_by(jobs.c.id, tasks.c.ended_at, tasks.c.position)
+)
+_SIGNALLED = 128
 _REPORTED = [field.name for field in fields(TaskReport)]
 _DECIDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
@@ -38,6 +46,17 @@ class Held:
     handle: str
     cluster: str
     job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One attempt of a job, and when it ran."""
+
+    attempt: int
+    handle: str
+    cluster: str
+    running_at: datetime | None
+    stopped_at: datetime | None
 
 
 def row(job: Job) -> Values:
@@ -78,6 +97,38 @@ def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
     ).scalar_subquery()
     query = select(tasks).where(tasks.c.handle == newest).order_by(tasks.c.position)
     return [_report(found) for found in connection.execute(query)]
+
+
+def tasks_of(connection: Connection, handle: str) -> list[TaskReport]:
+    """The tasks of one attempt, in the order its backend names them."""
+    query = select(tasks).where(tasks.c.handle == handle).order_by(tasks.c.position)
+    return [_report(found) for found in connection.execute(query)]
+
+
+def spans(connection: Connection, job: str) -> list[Span]:
+    """The attempts of a job, oldest first, and when each ran."""
+    query = select(attempts).where(attempts.c.job == job).order_by(attempts.c.attempt)
+    return [
+        Span(
+            attempt=found.attempt,
+            handle=found.handle,
+            cluster=found.cluster,
+            running_at=found.running_at,
+            stopped_at=found.stopped_at,
+        )
+        for found in connection.execute(query)
+    ]
+
+
+def exit_codes(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Of each of these jobs, what the first task to fail in its newest attempt ended with, as a shell tells it."""
+    found: dict[str, int] = {}
+    for some in batches(ids):
+        for job, code, signal in connection.execute(_FAILED_TASKS, {"ids": some}):
+            told = code if signal is None else _SIGNALLED + signal
+            if told is not None:
+                found.setdefault(job, told)
+    return found
 
 
 def record(connection: Connection, reports: Mapping[str, Report]) -> None:

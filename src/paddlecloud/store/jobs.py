@@ -21,7 +21,7 @@ from paddlecloud.model.state import WAITING, JobState
 from paddlecloud.model.task import Report, TaskReport
 from paddlecloud.model.views import JobPage
 from paddlecloud.store import attempts, buckets, configs, cursors, history, records
-from paddlecloud.store.attempts import Held
+from paddlecloud.store.attempts import Held, Span
 from paddlecloud.store.batches import batches
 from paddlecloud.store.configs import Written
 from paddlecloud.store.db import Database
@@ -227,6 +227,16 @@ class Jobs:
         """The tasks of the job's newest attempt."""
         with self._db.read() as connection:
             return attempts.latest_tasks(connection, job_id)
+
+    def tasks_of(self, handle: str) -> builtins.list[TaskReport]:
+        """The tasks of one attempt, which need not be the newest."""
+        with self._db.read() as connection:
+            return attempts.tasks_of(connection, handle)
+
+    def attempts(self, job_id: str) -> builtins.list[Span]:
+        """The attempts of a job, oldest first."""
+        with self._db.read() as connection:
+            return attempts.spans(connection, job_id)
 
     def held(self) -> builtins.list[Held]:
         """The attempts that a backend may still have traces of."""

@@ -31,6 +31,10 @@ def new_row(job: Job, group: str) -> Values:
         "created_at": job.created_at,
         "tree": job.spec.tree,
         "spec": msgspec.json.encode(job.spec).decode(),
+        "pool": job.spec.queue or job.spec.cluster,
+        "roles": len(job.spec.roles),
+        "tasks": job.spec.tasks,
+        "gpus": sum(role.count * role.resources.gpus for role in job.spec.roles if role.resources is not None),
     }
     return fixed | changing(job)
 

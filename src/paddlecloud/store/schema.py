@@ -6,95 +6,17 @@ a row only as far as the last column that was asked for.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from typing import Any
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, MetaData, Table, false, text
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    DateTime,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    false,
-)
-from sqlalchemy.types import TypeDecorator
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC; a naive one is refused, since nobody could say which moment it means."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone")
-        return value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class FreeText(TypeDecorator[str]):
-    """Text that a program or a person wrote: no odd character in it stops a write, or a question that has no answer.
-
-    PostgreSQL takes no NUL and neither database a half of a surrogate pair; both become U+FFFD.
-    """
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, _dialect: Dialect) -> str | None:
-        return value if value is None or value.isprintable() else _UNSTORABLE.sub("\ufffd", value)
-
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+from paddlecloud.store.columns import maybe_number as _maybe_number
+from paddlecloud.store.columns import maybe_text as _maybe_text
+from paddlecloud.store.columns import maybe_time as _maybe_time
+from paddlecloud.store.columns import number as _number
+from paddlecloud.store.columns import serial as _serial
+from paddlecloud.store.columns import text as _text
+from paddlecloud.store.columns import time as _time
 
 metadata = MetaData()
-
-# SQLite numbers rows by itself only in a column of exactly this type.
-_Serial = BigInteger().with_variant(Integer, "sqlite")
-
-
-def _text(name: str, *arguments: Any, **options: Any) -> Column[Any]:
-    return Column(name, FreeText, *arguments, nullable=False, **options)
-
-
-def _maybe_text(name: str) -> Column[Any]:
-    return Column(name, FreeText, nullable=True)
-
-
-def _number(name: str, **options: Any) -> Column[Any]:
-    return Column(name, Integer, nullable=False, **options)
-
-
-def _maybe_number(name: str) -> Column[Any]:
-    return Column(name, Integer, nullable=True)
-
-
-def _time(name: str) -> Column[Any]:
-    return Column(name, UtcTime, nullable=False)
-
-
-def _maybe_time(name: str) -> Column[Any]:
-    return Column(name, UtcTime, nullable=True)
-
-
-def _serial(name: str) -> Column[Any]:
-    return Column(name, _Serial, primary_key=True, autoincrement=True)
-
 
 users = Table(
     "users",
@@ -105,7 +27,7 @@ users = Table(
     Column("disabled", Boolean, nullable=False, server_default=false()),
     _time("created_at"),
     _number("epoch", server_default="0"),
-    _text("email", server_default=""),
+    _text("email", server_default=text("''")),
     _text("extension", server_default="{}"),
 )
 
@@ -229,6 +151,10 @@ jobs = Table(
     _maybe_time("queued_at"),
     _maybe_time("quiet_since"),
     _text("passed", server_default="{}"),
+    _text("pool", server_default="default"),
+    _number("roles", server_default="0"),
+    _number("tasks", server_default="0"),
+    _number("gpus", server_default="0"),
     Index("ix_jobs_id", "id", unique=True),
     Index("ix_jobs_user", "user", "seq"),
     Index("ix_jobs_user_name", "user", "name", "seq"),
@@ -396,6 +322,17 @@ pfs_use = Table(
     Column("size_bytes", BigInteger, nullable=False),
     Column("files", BigInteger, nullable=False),
     _time("counted_at"),
+)
+
+# Passes that were ended before their time, until they would have ended by themselves.
+ended_passes = Table(
+    "ended_passes",
+    metadata,
+    _text("user", ForeignKey("users.name"), primary_key=True),
+    _text("id", primary_key=True),
+    _time("ended_at"),
+    _time("expires_at"),
+    Index("ix_ended_passes_expires_at", "expires_at"),
 )
 
 audit = Table(

@@ -14,9 +14,10 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from paddlecloud.model.state import WAITING, JobState
 from paddlecloud.store.batches import batches
+from paddlecloud.store.columns import UtcTime
 from paddlecloud.store.db import Database
 from paddlecloud.store.history import last as newest_event
-from paddlecloud.store.schema import UtcTime, attempts, history
+from paddlecloud.store.schema import attempts, history
 from paddlecloud.store.schema import jobs as job_table
 
 _RUN = (JobState.RUNNING.value, JobState.KILLING.value)

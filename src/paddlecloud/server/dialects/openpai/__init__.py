@@ -1,0 +1,8 @@
+"""OpenPAI's clients (seed 004): the VS Code client, the SDK and its command, nni; `/rest-server/api/…`, and pages."""
+
+from __future__ import annotations
+
+from paddlecloud.server.dialects.openpai import jobs, login, unknown
+
+# What is not known is answered last.
+ROUTERS = (login.router, jobs.router, unknown.router)
