@@ -152,6 +152,11 @@ class OpenPaiSettings:
     fs_uri: str = setting(
         "", kinds.text, "What $PAI_DEFAULT_FS_URI stands for in jobs; empty: hdfs://<this server>:9000."
     )
+    open_lists: bool = setting(
+        False,
+        kinds.yes_or_no,
+        "Show everybody's jobs to whoever asks by OpenPAI's first API, without a login, as OpenPAI did.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,15 +315,6 @@ class QueueSettings:
         kinds.Table(),
         kinds.sbatch,
         'On Slurm: options of sbatch for its jobs, over those of the cluster, such as {partition = "short"}.',
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenPaiSettings:
-    open_lists: bool = setting(
-        False,
-        kinds.yes_or_no,
-        "Show everybody's jobs to whoever asks by OpenPAI's first API, without a login, as OpenPAI did.",
     )
 
 
