@@ -45,7 +45,7 @@ def _add_setup(parser: Parser) -> None:
 def _add(args: Namespace) -> None:
     with connect() as client:
         made = client.accounts.groups.add(
-            args.name, description=args.description, members=_listed(args.members), queues=_listed(args.queues)
+            args.name, description=args.description, members=listed(args.members), queues=listed(args.queues)
         )
     show.one(made, args.output, made.name, lambda one: one.name)
 
@@ -104,7 +104,7 @@ def _set(args: Namespace) -> None:
         changed = groups.change(
             args.group,
             description=args.description,
-            queues=None if args.queues is None else _listed(args.queues),
+            queues=None if args.queues is None else listed(args.queues),
             quota=wanted if cluster is None else None,
             quotas=quotas or None,
         )
@@ -167,5 +167,6 @@ def _limits(one: Group) -> str:
     return "; ".join(text for text in own if text)
 
 
-def _listed(text: str) -> Sequence[str]:
+def listed(text: str) -> Sequence[str]:
+    """Names with commas between them; "none" and nothing are none."""
     return () if text == "none" else [name for name in text.split(",") if name]

@@ -24,6 +24,7 @@ _OLD_SECONDS = 5
 _PFS = "pfs"
 _KEPT_OTHERWISE = {
     _PFS: "until their users remove them",
+    "shared": "until their groups remove them",
     "tasks": "until the job has ended",
     "backups": "until you remove them",
     "other": "",

@@ -43,6 +43,12 @@ VERBS: Mapping[str, Verb] = {
         Verb("mkdir", _FILES, "pfs", "make folders in the PFS"),
         Verb("mv", _FILES, "pfs", "rename a file or folder of the PFS"),
         Verb("rm", _FILES, "pfs", "remove files of the PFS"),
+        Verb(
+            "share",
+            _FILES,
+            "shared",
+            "folders for groups: list; add, grant, revoke, remove (for admins)",
+        ),
         Verb("dataset", _FILES, "dataset", "make files of records (RecordIO) for trainers, and look into them"),
         Verb("login", _ACCOUNTS, "account", "log in to a server and remember it"),
         Verb("logout", _ACCOUNTS, "account", "forget what login remembered"),

@@ -24,6 +24,10 @@ class Action(StrEnum):
     GROUP_REMOVE = "group.remove"  # the group
     GROUP_JOIN = "group.join"  # the group that a user is in from now on; several: the only ones
     GROUP_LEAVE = "group.leave"  # the group that a user is in no more
+    SHARE_ADD = "share.add"  # the path of the shared folder
+    SHARE_GRANT = "share.grant"  # its path
+    SHARE_REVOKE = "share.revoke"  # its path
+    SHARE_REMOVE = "share.remove"  # its path
     KEY_CREATE = "key.create"  # the ak
     KEY_REVOKE = "key.revoke"  # the ak
     TOKEN_CREATE = "token.create"  # the token's id

@@ -4,6 +4,8 @@
     /pfs/<datacenter>/home/<user>/output/…    what their jobs left, in the first datacenter; written by jobs alone, and
                                               removed by its owner a job at a time
     /pfs/<datacenter>/public/…                for everybody to read; /pfs/public/… is that of the first datacenter
+    /pfs/<datacenter>/shared/<name>/…         for the groups that it was granted to, to read or to write; for all
+                                              others it is not there
 
 A path is brought into its one normal form first, `..` and all, and only then compared with anything: every face of
 the server asks here.
@@ -11,16 +13,16 @@ the server asks here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ForbiddenError, InvalidError, NotFoundError
 
 ROOT = "pfs"
-HOME, PUBLIC, OUTPUT = "home", "public", "output"
+HOME, PUBLIC, OUTPUT, SHARED = "home", "public", "output", "shared"
 _WILD = frozenset("*?[")
 
 
@@ -34,7 +36,8 @@ class Area(StrEnum):
     HOME = "home"
     OUTPUT = "output"
     PUBLIC = "public"
-    ABOVE = "above"  # /pfs, /pfs/<datacenter>, /pfs/<datacenter>/home: folders that are there to be walked through
+    SHARED = "shared"
+    ABOVE = "above"  # /pfs, /pfs/<datacenter>, …/home, …/shared: folders that are there to be walked through
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -43,6 +46,7 @@ class Place(Struct, frozen=True, kw_only=True):
     area: Area
     datacenter: str = ""
     owner: str = ""  # of a home or of outputs
+    folder: str = ""  # the name of a shared one
     below: str = ""
     parts: tuple[str, ...] = ()
 
@@ -59,9 +63,18 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> str:
-        """The area's own folder as its store names it: of homes and public files that of the datacenter, of outputs
-        the one of all results."""
+        """The area's own folder as its store names it: of outputs that is the one of all results, of all else that of
+        the datacenter."""
+        if self.area is Area.SHARED:
+            return keeper_of(self.folder)
         return {Area.HOME: f"{HOME}/{self.owner}", Area.OUTPUT: self.owner}.get(self.area, PUBLIC)
+
+    @property
+    def keeper(self) -> str | None:
+        """Whose space files take here: a user's, or a shared folder's own; None: nobody's in particular."""
+        if self.area is Area.SHARED:
+            return keeper_of(self.folder)
+        return self.owner if self.area is Area.HOME else None
 
     @property
     def stored(self) -> str:
@@ -70,10 +83,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Who(Struct, frozen=True, kw_only=True):
-    """Who asks. Operators fill the public folders."""
+    """Who asks. Operators fill the public folders. `shared` are the folders that were granted to groups of theirs, by
+    datacenter and name, and whether they may write there; the server fills it in when it is asked for one."""
 
     user: str
     admin: bool = False
+    shared: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
 
 def home(datacenter: str, user: str) -> str:
@@ -82,6 +97,15 @@ def home(datacenter: str, user: str) -> str:
 
 def public(datacenter: str) -> str:
     return f"/{ROOT}/{datacenter}/{PUBLIC}"
+
+
+def shared(datacenter: str, name: str) -> str:
+    return f"/{ROOT}/{datacenter}/{SHARED}/{name}"
+
+
+def keeper_of(folder: str) -> str:
+    """What the space of a shared folder is known by; no user has a / in their name."""
+    return f"{SHARED}/{folder}"
 
 
 def is_pfs(text: str) -> bool:
@@ -126,6 +150,8 @@ def check(place: Place, who: Who, access: Access) -> None:
     """Raise unless the caller may do this there."""
     if place.area in (Area.HOME, Area.OUTPUT) and place.owner != who.user:
         raise ForbiddenError(f"{place.path} is not yours, {who.user}: your files are below {_own(place, who)}")
+    if place.area is Area.SHARED:
+        _check_shared(place, who, access)
     if access is Access.READ:
         return
     if place.area is Area.ABOVE or (not place.below and place.area is not Area.OUTPUT):
@@ -136,6 +162,26 @@ def check(place: Place, who: Who, access: Access) -> None:
         raise ForbiddenError(
             f"{place.path} can only be read: public data supports only ls or stat command and cp from it; "
             "an operator fills it"
+        )
+
+
+def _check_shared(place: Place, who: Who, access: Access) -> None:
+    writable = who.shared.get((place.datacenter, place.folder))
+    if writable is None:
+        # The same words whether there is none or it is not for them: its name is not theirs to know.
+        raise NotFoundError(
+            f"{place.path}: there is no folder {place.folder!r} that is shared with {who.user} in {place.datacenter}: "
+            f"`paddlecloud ls /{ROOT}/{place.datacenter}/{SHARED}` lists those that are",
+            field="path",
+        )
+    if access is Access.READ:
+        return
+    if not place.below:
+        raise ForbiddenError(f"{place.path} itself cannot be changed: name something in it")
+    if not writable:
+        raise ForbiddenError(
+            f"{place.path} can only be read by {who.user}: an operator may let a group of theirs write "
+            f"(paddlecloud share grant {place.folder} GROUP --write)"
         )
 
 
@@ -155,11 +201,14 @@ def _placed(parts: tuple[str, ...], *, first: str) -> Place:
     datacenter = parts[1] if len(parts) > 1 else ""
     if parts[2:3] == (PUBLIC,):
         return Place(area=Area.PUBLIC, datacenter=datacenter, below="/".join(parts[3:]), parts=parts)
-    if len(parts) <= 2 or parts[2:] == (HOME,):
+    if len(parts) <= 2 or parts[2:] in ((HOME,), (SHARED,)):
         return Place(area=Area.ABOVE, datacenter=datacenter, parts=parts)
+    if parts[2] == SHARED:
+        return Place(area=Area.SHARED, datacenter=datacenter, folder=parts[3], below="/".join(parts[4:]), parts=parts)
     if parts[2] != HOME:
         raise NotFoundError(
-            f"/{'/'.join(parts)}: there is nothing called {parts[2]!r} in {datacenter}: only {HOME} and {PUBLIC}",
+            f"/{'/'.join(parts)}: there is nothing called {parts[2]!r} in {datacenter}: only {HOME}, {PUBLIC} and "
+            f"{SHARED}",
             field="path",
         )
     owner, below = parts[3], parts[4:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from paddlecloud.sdk.exchange import Progress
 from paddlecloud.sdk.fetch import Fetched, fetch
 from paddlecloud.sdk.http import Http
 from paddlecloud.sdk.put import Sent, put
+from paddlecloud.sdk.shared import Shared
 
 _PAGE = 5000
 
@@ -24,6 +25,10 @@ _PAGE = 5000
 class Pfs:
     def __init__(self, http: Http) -> None:
         self._http = http
+
+    @cached_property
+    def shared(self) -> Shared:
+        return Shared(self._http)
 
     def datacenters(self) -> Sequence[Datacenter]:
         """The datacenters of the server, with your home in each; the first one has the results of jobs."""

@@ -55,6 +55,7 @@ from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.rest import ROUTERS
 from paddlecloud.server.services import Services
 from paddlecloud.server.settings import Settings
+from paddlecloud.server.shared import SharedService
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
@@ -73,6 +74,7 @@ from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.publications import Publications
 from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
+from paddlecloud.store.shared import SharedFolders
 from paddlecloud.store.users import Users
 
 log = logging.getLogger(__name__)
@@ -171,7 +173,8 @@ def _assemble(
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
     changes, shares = Changes(), Shares()
     discards = open_discards(database, results, folder.marks, clock)
-    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard)
+    groups = Groups(database)
+    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard, groups)
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
@@ -273,7 +276,7 @@ def _assemble(
         queues=queues,
         quotas=quotas,
         groups=GroupService(
-            groups=Groups(database),
+            groups=groups,
             users=users,
             queues=settings.queues,
             check_clusters=quotas.check_clusters,
@@ -284,6 +287,15 @@ def _assemble(
         pfs=tree.pfs,
         incoming=tree.incoming,
         copies=tree.copies,
+        shared=SharedService(
+            folders=SharedFolders(database, groups),
+            granted=tree.shared,
+            users=users,
+            pfs=tree.pfs,
+            room=tree.room,
+            audit=audit,
+            clock=clock,
+        ),
         old_tokens=OldTokens(users, cipher.sign, logins),
         passes=Passes(users, EndedPasses(database), cipher.sign),
         applications=Applications(database, cipher),

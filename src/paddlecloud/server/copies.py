@@ -111,7 +111,7 @@ class Copying:
         return opened.entry.size <= PACKED_BYTES and store.folder is not None
 
     def _copy(self, opened: StoredFile, there: Place) -> None:
-        store, inside = self._pfs.at(there)
+        store, inside = self._pfs.at(self._pfs.locate(self._who, there.path, Access.WRITE))
         with naming(there), self._pfs.taking([(there, opened.entry.size)]):
             store.copy(opened, inside, self._told)
         self._files += 1

@@ -28,6 +28,8 @@ from paddlecloud.server.incoming import Incoming
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.room import Room
 from paddlecloud.server.settings import HDFS, LOCAL, DatacenterSettings, Settings
+from paddlecloud.server.shared import Granted
+from paddlecloud.store.groups import Groups
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.users import Users
 
@@ -45,10 +47,11 @@ class Tree:
     pfs: Pfs
     incoming: Incoming
     copies: Copies
+    shared: Granted
 
     def mounts(self, job: Job) -> Sequence[Mount]:
         """What a task of this job finds below /pfs."""
-        return mounts(self.stores, self.outputs, job.user)
+        return mounts(self.stores, self.outputs, job.user, self.shared(job.user))
 
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
@@ -85,13 +88,22 @@ def open_tree(
     use: PfsUse,
     clock: Callable[[], datetime],
     discard: Callable[[str, str], None],
+    groups: Groups,
 ) -> Tree:
     stores = open_stores(settings, folder.pfs)
     outputs = LocalStore(folder.results)
     disk.make_folder(str(folder.pfs))
     drafts = Drafts(folder.drafts, boot=processes.boot_id())
-    room = Room(users=users, use=use, stores=stores, limit_bytes=settings.pfs.space, clock=clock)
-    pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard)
+    room = Room(
+        users=users,
+        use=use,
+        stores=stores,
+        limit_bytes=settings.pfs.space,
+        clock=clock,
+        shared=lambda: groups.membership().shared,
+    )
+    granted = Granted(groups, users)
+    pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard, shared=granted)
     return Tree(
         stores=stores,
         outputs=outputs,
@@ -100,6 +112,7 @@ def open_tree(
         pfs=pfs,
         incoming=Incoming(pfs, drafts),
         copies=Copies(pfs),
+        shared=granted,
     )
 
 
@@ -114,7 +127,8 @@ def _open(name: str, datacenter: DatacenterSettings, folder: Path) -> Store:
     root = datacenter.path or folder
     store = LocalStore(root)
     # Closed to the other accounts of this machine, wherever it is.
-    (root / names.HOME).mkdir(mode=0o700, exist_ok=True)
+    for closed in (names.HOME, names.SHARED):
+        (root / closed).mkdir(mode=0o700, exist_ok=True)
     return store
 
 
@@ -143,7 +157,9 @@ def _secret(name: str, datacenter: DatacenterSettings) -> str:
         raise ConfigError(f"datacenters.{name}.secret_file {file} cannot be read: {error}") from None
 
 
-def mounts(stores: Mapping[str, Store], outputs: Store, user: str) -> Sequence[Mount]:
+def mounts(
+    stores: Mapping[str, Store], outputs: Store, user: str, shared: Mapping[tuple[str, str], bool]
+) -> Sequence[Mount]:
     """What a task of this user finds below /pfs, the same as its paths mean everywhere else.
 
     A store that is elsewhere cannot be shown: its files come by the server alone.
@@ -160,6 +176,11 @@ def mounts(stores: Mapping[str, Store], outputs: Store, user: str) -> Sequence[M
         found += [_mount(store, names.PUBLIC, target, writable=False) for target in public]
         if first:
             found.append(_mount(outputs, user, f"{names.home(name, user)}/{names.OUTPUT}", writable=False))
+        found += [
+            _mount(store, names.keeper_of(folder), names.shared(name, folder), writable=writable)
+            for (where, folder), writable in sorted(shared.items())
+            if where == name
+        ]
     return found
 
 

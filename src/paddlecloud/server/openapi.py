@@ -31,6 +31,7 @@ from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.log import LogEnd, LogLength, LogPiece
 from paddlecloud.model.registry import Registry, RegistryRequest
 from paddlecloud.model.service import Cluster, Health, ProblemDetail, Queue
+from paddlecloud.model.shared import SharedFolder, SharedRequest
 from paddlecloud.model.space import Collection, CollectionRequest, Space
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.transfers import (
@@ -100,7 +101,7 @@ _CARRIED = (
         TokenRequest,
     ),
     *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
-    *(StorageKey, StorageKeyRequest, Group, GroupChange, GroupRequest),
+    *(StorageKey, StorageKeyRequest, Group, GroupChange, GroupRequest, SharedFolder, SharedRequest),
     *(CopyReport, CopyRequest, Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest, RoomRequest),
 )
 _TITLES = {

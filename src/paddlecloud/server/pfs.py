@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,19 +15,18 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from paddlecloud.files.base import Store, StoredFile
-from paddlecloud.model import paths, pfs
-from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, PaddleCloudError
+from paddlecloud.files.base import Store, StoredFile, Usage
+from paddlecloud.model import pfs
+from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, PaddleCloudError
 from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.transfers import Datacenter, FileEntry, FilePage
 from paddlecloud.model.tree import PACKED_BYTES, Kind
 from paddlecloud.server.homes import make_output
 from paddlecloud.server.matching import entry_at, matches
+from paddlecloud.server.pages import below_behind, check_limit, folder, named, page
 from paddlecloud.server.transfers import packed
 
-PAGE = 10_000
 _MATCHES = 100_000
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class Room(Protocol):
@@ -51,8 +49,16 @@ class Pfs:
     `discard` lets all results of one job go, by user and job."""
 
     def __init__(
-        self, *, stores: Mapping[str, Store], outputs: Store, room: Room, discard: Callable[[str, str], None]
+        self,
+        *,
+        stores: Mapping[str, Store],
+        outputs: Store,
+        room: Room,
+        discard: Callable[[str, str], None],
+        shared: Callable[[str], Mapping[tuple[str, str], bool]] = lambda _: {},
     ) -> None:
+        """`shared` are the folders that are shared with a user, as they are at the moment (`Who.shared`)."""
+        self._shared = shared
         self._stores = stores
         self._outputs = outputs
         self._room = room
@@ -72,8 +78,18 @@ class Pfs:
     def locate(self, who: Who, path: str, access: Access) -> Place:
         """What a path means, if the caller may do this there."""
         place = pfs.locate(path, self.datacenters)
+        if place.area is Area.SHARED:
+            # Asked for each time: who left a group a moment ago has nothing of it any more.
+            who = replace(who, shared=self._shared(who.user))
         pfs.check(place, who, access)
         return place
+
+    def to_publish(self, who: Who, path: str) -> FileEntry:
+        """What is at a path, if the caller may let everybody read it."""
+        place = self.locate(who, path, Access.READ)
+        if place.area is Area.SHARED:
+            raise ForbiddenError(f"{place.path} is shared with a group, not with everybody: publish a copy of your own")
+        return self._stat(place)
 
     def stat(self, who: Who, path: str) -> FileEntry:
         return self._stat(self.locate(who, path, Access.READ))
@@ -81,36 +97,36 @@ class Pfs:
     def list(self, who: Who, path: str, *, cursor: str | None = None, limit: int = 1000) -> FilePage:
         """What is in a folder, or the file itself; `cursor` is that of the page before."""
         place = self.locate(who, path, Access.READ)
-        _check_limit(limit)
+        check_limit(limit)
         if place.area is Area.ABOVE:
             return FilePage(items=tuple(self._above(place, who)))
         found = self._stat(place)
         if found.kind is not Kind.FOLDER:
             return FilePage(items=(found,))
         store, root = self.at(place)
-        behind = "" if cursor is None else _below_behind(place, cursor)
+        behind = "" if cursor is None else below_behind(place, cursor)
         with in_its_words(place):
             entries = store.list(root, after=behind, limit=limit + 1)
-        return _page([_named(entry, place, root) for entry in entries], limit)
+        return page([named(entry, place, root) for entry in entries], limit)
 
     def walk(self, who: Who, path: str, *, cursor: str | None = None, limit: int = 1000) -> FilePage:
         """All below a folder, or the file itself, each folder before what is in it."""
         place = self.locate(who, path, Access.READ)
-        _check_limit(limit)
+        check_limit(limit)
         if place.area is Area.ABOVE:
             raise InvalidError(f"{place.path} has too much below it: name a folder in it", field="path")
         found = self._stat(place)
         if found.kind is not Kind.FOLDER:
             return FilePage(items=(found,))
         store, root = self.at(place)
-        behind = "" if cursor is None else _below_behind(place, cursor)
+        behind = "" if cursor is None else below_behind(place, cursor)
         if place.area is Area.HOME and not place.below and place.datacenter == self.datacenters[0]:
             entries = self._walk_home(place, store, behind)
         else:
             after = f"{root}/{behind}" if behind else ""
-            entries = (_named(entry, place, root) for entry in store.walk(root, after=after))
+            entries = (named(entry, place, root) for entry in store.walk(root, after=after))
         with in_its_words(place):
-            return _page(list(islice(entries, limit + 1)), limit)
+            return page(list(islice(entries, limit + 1)), limit)
 
     def _walk_home(self, place: Place, store: Store, behind: str) -> Iterator[FileEntry]:
         """All of a home, with what jobs left where it is shown."""
@@ -119,17 +135,17 @@ class Pfs:
         if behind == pfs.OUTPUT or behind.startswith(inner):
             yield from self._walk_outputs(shown, behind[len(inner) :])
         for entry in store.walk(place.root, after=f"{place.root}/{behind}" if behind else ""):
-            named = _named(entry, place, place.root)
-            if named.path.startswith(f"{shown.path}/"):
+            found = named(entry, place, place.root)
+            if found.path.startswith(f"{shown.path}/"):
                 continue
-            yield named
-            if named.path == shown.path:
+            yield found
+            if found.path == shown.path:
                 yield from self._walk_outputs(shown, "")
 
     def _walk_outputs(self, shown: Place, behind: str) -> Iterator[FileEntry]:
         store, root = self.at(shown)
         for entry in store.walk(root, after=f"{root}/{behind}" if behind else ""):
-            yield _named(entry, shown, root)
+            yield named(entry, shown, root)
 
     def glob(self, who: Who, pattern: str, access: Access = Access.READ) -> Sequence[FileEntry]:
         """What a pattern means, `*` and `?` and `[…]` being within one part of the path; a plain path means itself.
@@ -143,7 +159,7 @@ class Pfs:
         top = replace(place, below="", parts=tuple(place.top.split("/")[1:]))
         with in_its_words(top):
             found = islice(matches(store, root, place.below.split("/")), _MATCHES + 1)
-            entries = [_named(entry, top, root) for entry in found]
+            entries = [named(entry, top, root) for entry in found]
         if len(entries) > _MATCHES:
             raise InvalidError(f"{pattern!r} means more than {_MATCHES} files: name fewer", field="path")
         return entries
@@ -171,7 +187,7 @@ class Pfs:
             store, inside = self.at(place)
             with self.taking([(place, size)]):
                 written = store.write(inside, pieces)
-        return _named(written, place, inside)
+        return named(written, place, inside)
 
     def adopt(self, who: Who, path: str, whole: Path) -> FileEntry:
         """Make or replace a file by one on this server's disk."""
@@ -180,7 +196,7 @@ class Pfs:
             store, inside = self.at(place)
             with self.taking([(place, whole.stat().st_size)]):
                 written = store.adopt(inside, whole)
-        return _named(written, place, inside)
+        return named(written, place, inside)
 
     def write_all(self, who: Who, contents: Sequence[tuple[str, bytes]]) -> None:
         """Make or replace many small files."""
@@ -199,7 +215,7 @@ class Pfs:
         with in_its_words(place):
             store, inside = self.at(place)
             store.make_folder(inside)
-            return _named(store.stat(inside), place, inside)
+            return named(store.stat(inside), place, inside)
 
     def remove(self, who: Who, path: str, *, recursive: bool = False) -> None:
         place = self.locate(who, path, Access.REMOVE)
@@ -211,8 +227,7 @@ class Pfs:
             store.stat(inside)
             gone = store.usage(inside)
             store.remove(inside, recursive=recursive)
-        if place.area is Area.HOME:
-            self._room.note(place.owner, place.datacenter, -gone.size_bytes, -gone.files)
+        self._give_back(place, gone)
 
     def move(self, who: Who, source: str, target: str) -> FileEntry:
         """Rename a file or a folder within a datacenter."""
@@ -223,8 +238,27 @@ class Pfs:
             )
         with in_its_words(here), naming(there):
             store, inside = self.at(here)
-            store.move(inside, self.at(there)[1])
+            if here.keeper == there.keeper:
+                store.move(inside, self.at(there)[1])
+            else:
+                self._hand_over(store, here, there)
         return self._stat(there)
+
+    def _hand_over(self, store: Store, here: Place, there: Place) -> None:
+        """Move what then takes the space of another: there must be room for it before."""
+        store.stat(here.stored)
+        moved = store.usage(here.stored)
+        self._room.take(there.keeper, there.datacenter, written=0, kept=moved.size_bytes, files=moved.files)
+        try:
+            store.move(here.stored, self.at(there)[1])
+        except BaseException:
+            self._give_back(there, moved)
+            raise
+        self._give_back(here, moved)
+
+    def _give_back(self, place: Place, gone: Usage) -> None:
+        if place.keeper is not None:
+            self._room.note(place.keeper, place.datacenter, -gone.size_bytes, -gone.files)
 
     def _remove_results(self, place: Place, *, recursive: bool) -> None:
         """What a job left, as a whole; the records of the job say that it went, and by whom."""
@@ -243,7 +277,7 @@ class Pfs:
     def _to_make(self, who: Who, path: str) -> Place:
         """As `mkdir -p`: what is there already may be named too, by who may read it."""
         place = self.locate(who, path, Access.READ)
-        if place.area is Area.HOME and not place.below:
+        if place.area in (Area.HOME, Area.SHARED) and not place.below:
             return place
         return self.locate(who, path, Access.WRITE)
 
@@ -252,8 +286,8 @@ class Pfs:
         place = self.locate(who, path, Access.READ)
         if size < 0:
             raise InvalidError(f"size {size} is below 0", field="size")
-        if place.area in (Area.HOME, Area.PUBLIC):
-            self._room.check(place.owner or None, place.datacenter, written=size, kept=size)
+        if place.area in (Area.HOME, Area.PUBLIC, Area.SHARED):
+            self._room.check(place.keeper, place.datacenter, written=size, kept=size)
 
     def check_room(self, place: Place, size: int, *, held: int = 0, written: int | None = None) -> None:
         """Raise unless a file of this size may take the place of what is there, beside what else is `held`.
@@ -263,7 +297,7 @@ class Pfs:
         there = entry_at(*self.at(place))
         kept = size + held - (there.size if there is not None and there.kind is Kind.FILE else 0)
         self._room.check(
-            place.owner or None, place.datacenter, written=size if written is None else written, kept=max(0, kept)
+            place.keeper, place.datacenter, written=size if written is None else written, kept=max(0, kept)
         )
 
     @contextmanager
@@ -273,33 +307,48 @@ class Pfs:
         `written` is what is still to be written to the disk; all, if it is not said.
         """
         first = wanted[0][0]
-        owner = first.owner if first.area is Area.HOME else None
+        keeper = first.keeper
         before = [entry_at(*self.at(place)) for place, _ in wanted]
         size = sum(size for _, size in wanted)
         kept = size - sum(entry.size for entry in before if entry is not None and entry.kind is Kind.FILE)
         files = sum(entry is None for entry in before)
-        self._room.take(owner, first.datacenter, written=size if written is None else written, kept=kept, files=files)
+        self._room.take(keeper, first.datacenter, written=size if written is None else written, kept=kept, files=files)
         try:
             yield
         except BaseException:
-            if owner is not None:
-                self._room.note(owner, first.datacenter, -kept, -files)
+            if keeper is not None:
+                self._room.note(keeper, first.datacenter, -kept, -files)
             raise
 
     def _stat(self, place: Place) -> FileEntry:
         if place.area is Area.ABOVE:
-            return _folder(place.path)
+            return folder(place.path)
         with in_its_words(place):
             store, inside = self.at(place)
-            return _named(store.stat(inside), place, inside)
+            return named(store.stat(inside), place, inside)
 
     def _above(self, place: Place, who: Who) -> Iterator[FileEntry]:
         if not place.datacenter:
             names: Iterable[str] = sorted(self._stores)
         else:
-            names = (pfs.HOME, pfs.PUBLIC) if len(place.parts) == 2 else (who.user,)
+            mine = sorted(name for datacenter, name in self._shared(who.user) if datacenter == place.datacenter)
+            all_have = (pfs.HOME, pfs.PUBLIC, *([pfs.SHARED] if mine else []))
+            names = all_have if len(place.parts) == 2 else mine if place.parts[2] == pfs.SHARED else (who.user,)
         for name in names:
-            yield _folder(f"{place.path}/{name}")
+            yield folder(f"{place.path}/{name}")
+
+    def make_shared(self, datacenter: str, name: str) -> None:
+        self.at(pfs.locate(pfs.shared(datacenter, name), self.datacenters))
+
+    def remove_shared(self, datacenter: str, name: str, *, recursive: bool) -> None:
+        """Take a shared folder away, with what is in it if that is asked for."""
+        place = pfs.locate(pfs.shared(datacenter, name), self.datacenters)
+        with in_its_words(place), suppress(NotFoundError):
+            store = self._stores[datacenter]
+            if not recursive and store.list(place.root, limit=1):
+                raise ConflictError(f"{place.path} is not empty: remove it with all that is in it (-r)")
+            store.remove(place.root, recursive=True)
+        self._made.discard((datacenter, place.root))
 
     def at(self, place: Place) -> tuple[Store, str]:
         """The store of a place, and its path there. The folders that everybody has are made when they are named."""
@@ -312,35 +361,6 @@ class Pfs:
                 make_output(store, place.root)
             self._made.add(key)
         return store, place.stored
-
-
-def _check_limit(limit: int) -> None:
-    if not 0 < limit <= PAGE:
-        raise InvalidError(f"limit {limit} is not between 1 and {PAGE}", field="limit")
-
-
-def _page(entries: Sequence[FileEntry], limit: int) -> FilePage:
-    more = len(entries) > limit
-    return FilePage(items=tuple(entries[:limit]), next_cursor=entries[limit - 1].path if more else None)
-
-
-def _below_behind(place: Place, cursor: str) -> str:
-    """The part of a cursor, a path of the page before, below the place."""
-    whole = place.path + "/"
-    if not cursor.startswith(whole) or not cursor[len(whole) :].strip("/"):
-        raise InvalidError(f"cursor {cursor!r} is not one of this list; leave it out to begin anew", field="cursor")
-    return paths.check_relative(cursor[len(whole) :].rstrip("/"), "cursor")
-
-
-def _named(entry: FileEntry, place: Place, root: str) -> FileEntry:
-    """What a store found at or below `root`, as the place names it."""
-    below = entry.path.rstrip("/")[len(root) :].strip("/")
-    path = f"{place.path}/{below}" if below else place.path
-    return replace(entry, path=path)
-
-
-def _folder(path: str) -> FileEntry:
-    return FileEntry(path=path, size=0, modified_at=_EPOCH, kind=Kind.FOLDER)
 
 
 @contextmanager

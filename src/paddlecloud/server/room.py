@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +21,8 @@ from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.users import Users
 
 log = logging.getLogger(__name__)
+
+_SHARED = pfs.keeper_of("")
 
 
 @dataclass(slots=True)
@@ -38,7 +40,10 @@ class Room:
         stores: Mapping[str, Store],
         limit_bytes: int | None,
         clock: Callable[[], datetime],
+        shared: Callable[[], Iterable[tuple[str, str]]] = tuple,
     ) -> None:
+        """`shared` are the shared folders, by datacenter and name."""
+        self._shared = shared
         self._users = users
         self._use = use
         self._stores = stores
@@ -50,6 +55,8 @@ class Room:
 
     def limit(self, user: str) -> int | None:
         """The most that a user may keep; None: no limit."""
+        if user.startswith(_SHARED):
+            return None
         own = self._users.account(user).quota.space_bytes
         return self._limit_bytes if own is None else own
 
@@ -99,16 +106,36 @@ class Room:
             self._use.add(user, datacenter, size_bytes=change.size_bytes, files=change.files, at=self._clock())
 
     def count(self) -> None:
-        """Look what all homes really hold."""
-        for name, store in self._stores.items():
+        """Look what all homes and shared folders really hold."""
+        for name in self._stores:
             for user in self._users.list():
-                try:
-                    found = store.usage(f"{pfs.HOME}/{user.name}")
-                except NotFoundError:
-                    continue
-                except PaddleCloudError as error:
-                    log.warning("the home of %s in %s was not counted: %s", user.name, name, error.message)
-                    continue
-                with self._lock:
-                    self._unrecorded.pop((user.name, name), None)
-                self._use.put(user.name, name, size_bytes=found.size_bytes, files=found.files, at=self._clock())
+                self._count(user.name, name, f"{pfs.HOME}/{user.name}")
+        for name, folder in self._shared():
+            if name in self._stores:
+                self._count(pfs.keeper_of(folder), name, pfs.keeper_of(folder))
+
+    def _count(self, keeper: str, datacenter: str, root: str) -> None:
+        try:
+            found = self._stores[datacenter].usage(root)
+        except NotFoundError:
+            return
+        except PaddleCloudError as error:
+            log.warning("%s in %s was not counted: %s", root, datacenter, error.message)
+            return
+        with self._lock:
+            self._unrecorded.pop((keeper, datacenter), None)
+        self._use.put(keeper, datacenter, size_bytes=found.size_bytes, files=found.files, at=self._clock())
+
+    def forget(self, keeper: str, datacenter: str) -> None:
+        """What was kept there is gone."""
+        with self._lock:
+            self._unrecorded.pop((keeper, datacenter), None)
+        self._use.put(keeper, datacenter, size_bytes=0, files=0, at=self._clock())
+
+    def used_in(self, keeper: str, datacenter: str) -> tuple[int, int]:
+        """Bytes and files that are kept in one datacenter."""
+        known = self._use.get(keeper, datacenter)
+        with self._lock:
+            since = self._unrecorded.get((keeper, datacenter), _Change())
+            size, files = since.size_bytes, since.files
+        return max(0, size + (known.size_bytes if known else 0)), max(0, files + (known.files if known else 0))

@@ -32,6 +32,7 @@ from paddlecloud.server.registration import Registrations
 from paddlecloud.server.registry import RegistryService
 from paddlecloud.server.retention import Retention
 from paddlecloud.server.settings import Settings
+from paddlecloud.server.shared import SharedService
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping
 from paddlecloud.server.space import SpaceService
@@ -56,6 +57,7 @@ class Services:
     pfs: Pfs
     incoming: Incoming
     copies: Copies
+    shared: SharedService
     old_tokens: OldTokens
     passes: Passes
     applications: Applications

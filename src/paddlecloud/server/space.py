@@ -40,6 +40,7 @@ class Part(StrEnum):
     LOGS = "logs"
     ENVIRONMENTS = "environments"  # virtual environments of jobs
     PFS = "pfs"  # homes and public files of the datacenters in the data folder
+    SHARED = "shared"  # folders that are shared with groups
     TASKS = "tasks"
     BACKUPS = "backups"
     OTHER = "other"
@@ -47,7 +48,7 @@ class Part(StrEnum):
 
 
 _OF_USERS = (Part.UPLOADS, Part.RESULTS, Part.LOGS, Part.ENVIRONMENTS, Part.PFS)
-_TOLD_IF_THERE = (Part.ENVIRONMENTS, Part.PFS, Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
+_TOLD_IF_THERE = (Part.ENVIRONMENTS, Part.PFS, Part.SHARED, Part.BACKUPS, Part.OTHER, Part.UNKNOWN)
 _BY_RULE = {
     Part.UPLOADS: Kept.UPLOADS,
     Part.RESULTS: Kept.RESULTS,
@@ -186,7 +187,9 @@ class SpaceService:
             homes = datacenter / pfs.HOME
             for user in _names(homes):
                 figures.add(Part.PFS, Counter(str(homes), self._pace).count(user), user=user)
-            for other in _names(datacenter) - {pfs.HOME}:
+            for folder in _names(datacenter / pfs.SHARED):
+                figures.add(Part.SHARED, Counter(str(datacenter / pfs.SHARED), self._pace).count(folder))
+            for other in _names(datacenter) - {pfs.HOME, pfs.SHARED}:
                 figures.add(Part.PFS, Counter(str(datacenter), self._pace).count(other))
             if not datacenter.is_dir():
                 figures.add(Part.PFS, Counter(str(self._folder.pfs), self._pace).count(name))

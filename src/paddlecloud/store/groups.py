@@ -22,7 +22,7 @@ from paddlecloud.store import quotas as limits
 from paddlecloud.store.db import Database
 from paddlecloud.store.plain import mapping_of, names_of, text_of
 from paddlecloud.store.schema import group_members as member_table
-from paddlecloud.store.schema import group_quotas, share_grants
+from paddlecloud.store.schema import group_quotas, share_grants, shares
 from paddlecloud.store.schema import groups as group_table
 from paddlecloud.store.schema import users as user_table
 
@@ -34,6 +34,7 @@ class Membership:
     of_user: Mapping[str, tuple[str, ...]]
     queues: Mapping[str, tuple[str, ...]]  # by group
     quotas: limits.Given  # by group, then by cluster
+    shared: Mapping[tuple[str, str], Mapping[str, bool]]  # by datacenter and name of a folder, then group: may it write
 
 
 class Groups:
@@ -61,7 +62,7 @@ class Groups:
                 limits.put_of_group(connection, request.name, given)
         except IntegrityError:
             raise ConflictError(f"group {request.name} exists already", field="name") from None
-        self._changed()
+        self.changed()
         return self.get(request.name)
 
     def get(self, name: str) -> Group:
@@ -93,7 +94,7 @@ class Groups:
                 connection.execute(delete(member_table).where(member_table.c.group == name))
                 _put_members(connection, name, change.members)
             limits.put_of_group(connection, name, {**quotas, **(change.quotas or {})})
-        self._changed()
+        self.changed()
         return self.get(name)
 
     def remove(self, name: str) -> None:
@@ -104,7 +105,7 @@ class Groups:
             connection.execute(delete(group_quotas).where(group_quotas.c.group == name))
             connection.execute(delete(share_grants).where(share_grants.c.group == name))
             connection.execute(delete(group_table).where(group_table.c.name == name))
-        self._changed()
+        self.changed()
 
     def join(self, name: str, user: str) -> None:
         """Twice is as once."""
@@ -113,14 +114,14 @@ class Groups:
             _check_users(connection, [user])
             connection.execute(delete(member_table).where(*_is_member(name, user)))
             _put_members(connection, name, [user])
-        self._changed()
+        self.changed()
 
     def leave(self, name: str, user: str) -> None:
         with self._db.write() as connection:
             _check_group(connection, name)
             if not connection.execute(delete(member_table).where(*_is_member(name, user))).rowcount:
                 raise NotFoundError(f"{user!r} is not in group {name}", field="user")
-        self._changed()
+        self.changed()
 
     def set_groups(self, user: str, names: Collection[str]) -> None:
         """Have a user be in these groups and in no others."""
@@ -131,7 +132,7 @@ class Groups:
             connection.execute(delete(member_table).where(member_table.c.user == user))
             for name in sorted(set(names)):
                 _put_members(connection, name, [user])
-        self._changed()
+        self.changed()
 
     def membership(self) -> Membership:
         with self._lock:
@@ -145,7 +146,8 @@ class Groups:
                 self._kept = found
         return found
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """What is kept in memory is not so any more; for who writes what belongs to groups elsewhere too."""
         with self._lock:
             self._changes += 1
             self._kept = None
@@ -183,7 +185,13 @@ def _membership(connection: Connection) -> Membership:
     for row in connection.execute(select(member_table).order_by(member_table.c.group)):
         of_user[row.user] = (*of_user.get(row.user, ()), row.group)
     queues = connection.execute(select(group_table.c.name, group_table.c.queues))
-    return Membership(of_user, {row.name: names_of(row.queues) for row in queues}, limits.of_groups(connection))
+    shared: dict[tuple[str, str], dict[str, bool]] = {
+        (row.datacenter, row.name): {} for row in connection.execute(select(shares))
+    }
+    for row in connection.execute(select(share_grants)):
+        shared.setdefault((row.datacenter, row.share), {})[row.group] = row.writable
+    given = {row.name: names_of(row.queues) for row in queues}
+    return Membership(of_user, given, limits.of_groups(connection), shared)
 
 
 def _groups(connection: Connection, rows: Iterable[Row[Any]]) -> builtins.list[Group]:

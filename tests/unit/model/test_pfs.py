@@ -33,6 +33,9 @@ ADMIN = Who(user="root", admin=True)
         ("/pfs", Area.ABOVE, "", "", ""),
         ("/pfs/far", Area.ABOVE, "far", "", ""),
         ("/pfs/far/home", Area.ABOVE, "far", "", ""),
+        ("/pfs/far/shared", Area.ABOVE, "far", "", ""),
+        ("/pfs/far/shared/demo", Area.SHARED, "far", "", ""),
+        ("/pfs/local/shared/demo/a/../b", Area.SHARED, "local", "", "b"),
         ("/pfs/local/home/ann/%2e%2e/bob", Area.HOME, "local", "ann", "%2e%2e/bob"),
     ],
 )
@@ -53,9 +56,53 @@ def test_an_unknown_datacenter_is_answered_with_the_known_ones() -> None:
         pfs.locate("/pfs/beijing/home/ann", CENTERS)
 
 
-def test_a_datacenter_has_homes_and_public_files_and_nothing_else() -> None:
-    with pytest.raises(NotFoundError, match="only home and public"):
+def test_a_datacenter_has_homes_public_and_shared_files_and_nothing_else() -> None:
+    with pytest.raises(NotFoundError, match="only home, public and shared"):
         pfs.locate("/pfs/local/etc/x", CENTERS)
+
+
+MEMBER = Who(user="ann", shared={("local", "demo"): True, ("local", "data"): False})
+
+
+def test_a_shared_folder_is_its_own_place_in_the_store_and_has_a_space_of_its_own() -> None:
+    place = pfs.locate("/pfs/far/shared/demo/a/b", CENTERS)
+    assert (place.folder, place.root, place.stored, place.top) == (
+        "demo",
+        "shared/demo",
+        "shared/demo/a/b",
+        "/pfs/far/shared/demo",
+    )
+    assert place.keeper == "shared/demo"
+    assert pfs.locate("/pfs/far/home/ann/x", CENTERS).keeper == "ann"
+    assert pfs.locate("/pfs/far/public/x", CENTERS).keeper is None
+    assert pfs.locate("/pfs/local/home/ann/output/x", CENTERS).keeper is None
+
+
+@pytest.mark.parametrize(
+    ("path", "who", "read", "write"),
+    [
+        ("/pfs/local/shared/demo/x", MEMBER, True, True),
+        ("/pfs/local/shared/demo/x/../y", MEMBER, True, True),
+        ("/pfs/local/shared/demo", MEMBER, True, False),
+        ("/pfs/local/shared/data/x", MEMBER, True, False),
+        ("/pfs/local/shared", MEMBER, True, False),
+        ("/pfs/far/shared/demo/x", MEMBER, False, False),
+        ("/pfs/local/shared/other/x", MEMBER, False, False),
+        ("/pfs/local/shared/demo/../other/x", MEMBER, False, False),
+        ("/pfs/local/shared/demo/x", ANN, False, False),
+        ("/pfs/local/shared/demo", ANN, False, False),
+        ("/pfs/local/shared/demo/x", ADMIN, False, False),
+        ("/pfs/local/shared/*/x", MEMBER, False, False),
+    ],
+)
+def test_a_shared_folder_is_there_for_those_it_was_granted_to(path: str, who: Who, read: bool, write: bool) -> None:
+    place = pfs.locate(path, CENTERS)
+    for access, allowed in ((Access.READ, read), (Access.WRITE, write), (Access.REMOVE, write)):
+        if allowed:
+            pfs.check(place, who, access)
+        else:
+            with pytest.raises(ForbiddenError if read else NotFoundError):
+                pfs.check(place, who, access)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class House:
         return [Path(entry.path).name for entry in pfs.list(ANN, HOME).items]
 
     def mount(self) -> list[str]:
-        return [mount.target for mount in mounts({"local": self.store}, self.outputs, "ann")]
+        return [mount.target for mount in mounts({"local": self.store}, self.outputs, "ann", {})]
 
 
 @pytest.fixture

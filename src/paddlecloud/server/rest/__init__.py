@@ -15,6 +15,7 @@ from paddlecloud.server.rest import (
     pfs,
     registry,
     server,
+    shared,
     shipping,
     space,
     storage,
@@ -31,6 +32,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     storage.router,
     files.router,
     pfs.router,
+    shared.router,
     shipping.router,
     space.router,
 )

@@ -33,7 +33,7 @@ from paddlecloud.server.dialects.paddlecloud.route import (
     json_answer,
     said,
 )
-from paddlecloud.server.pfs import PAGE
+from paddlecloud.server.pages import PAGE
 from paddlecloud.server.services import Services
 
 router = APIRouter(route_class=OldRoute, default_response_class=Response, include_in_schema=False)
@@ -99,7 +99,7 @@ def list_files(_: HeldList, caller: Caller, called: Called, path: str = "") -> R
 @router.post("/api/v1/publish/")
 def publish(request: Request, caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Response:
     """Let anybody who has the address read one file of the caller's."""
-    found = called.pfs.stat(caller.who, _path(sent))
+    found = called.pfs.to_publish(caller.who, _path(sent))
     if found.kind is not Kind.FILE:
         return said(500, f"{found.path} is not a file: only a file can be published")
     user = caller.user.name

@@ -37,7 +37,7 @@ from paddlecloud.server.dialects.paddlecloud.route import (
     Sender,
     reading_object,
 )
-from paddlecloud.server.pfs import PAGE
+from paddlecloud.server.pages import PAGE
 from paddlecloud.server.services import Services
 
 BOUNDARY = "8d7b0e5709d756e21e971ff4d9ac3b20"
