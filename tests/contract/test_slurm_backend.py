@@ -139,6 +139,7 @@ def test_what_is_cancelled_while_it_waits_has_never_started(room: SlurmRoom) -> 
 def test_a_requeue_is_not_gone_on_with(room: SlurmRoom) -> None:
     beats = room.folder / "beats"
     launch = room.running(f"echo run >> {beats}; {FOREVER}")
+    wait_until(beats.exists, "its command runs")
     job = room.job_of(launch)
     room.slurm.run("scontrol", "update", f"JobId={job}", "Requeue=1")
     room.slurm.run("scontrol", "requeue", job)

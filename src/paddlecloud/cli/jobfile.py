@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -81,6 +81,7 @@ class JobFile(Struct, frozen=True, kw_only=True):
     inputs: tuple[FileInput, ...] = ()
     slurm: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     slurm_env: bool | None = None
+    compat: Literal["v2"] | None = None
 
 
 def read(path: Path) -> JobFile:

@@ -136,6 +136,8 @@ def submit(args: Namespace) -> None:
         client.check(spec)
         if not pfs.is_pfs(args.folder):
             _send(client, Path(args.folder), package)
+        if args.compat:
+            spec = _send_compatible(client, package, spec)
         job = client.submit(None, spec)
     show.one(job, args.output, job.id, lambda one: f"{one.spec.name} submited.")
     if spec.image:
@@ -177,6 +179,16 @@ def _send(client: Client, folder: Path, package: str) -> None:
         sent = client.pfs.put(folder, package, progress=bar)
     for link in sent.skipped:
         shell.talk(f"left out {link}: links and devices are not sent")
+
+
+def _send_compatible(client: Client, package: str, spec: JobSpec) -> JobSpec:
+    """Put what programs of PaddlePaddle v2 look for into the package; the job that finds it there."""
+    from paddlecloud.sdk import compat
+
+    with compat.written() as folder, progress("uploading") as bar:
+        client.pfs.make_folder(f"{package}/{compat.FOLDER}")
+        client.pfs.put(folder, f"{package}/{compat.FOLDER}", progress=bar)
+    return compat.adapted(spec)
 
 
 def _tell_image(client: Client, job: Job) -> None:

@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from paddlecloud.cli import explain, files, jobfile, paddlepaddle, shell, show
 from paddlecloud.cli.connect import connect
@@ -20,11 +20,12 @@ from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Hang, Retry
 from paddlecloud.model.units import describe_counts
-from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
+from paddlecloud.sdk.spec import COMPATS, DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
     from paddlecloud.model.views import JobDetail
+    from paddlecloud.sdk.bundle import Bundle
     from paddlecloud.sdk.client import Client
 
 _INTERRUPTED = 130
@@ -50,19 +51,32 @@ def run(parser: Parser) -> None:
 VERBS: Mapping[str, Setup] = {"submit": submit, "run": run}
 
 
-def send(client: Client, spec: JobSpec, folder: Path | None) -> Job:
+def send(client: Client, spec: JobSpec, folder: Path | None, *, compat: str | None = None) -> Job:
     """Read and upload with progress bars, and submit; a job that would be refused is refused before that."""
+    found = None if folder is None else _read(client, spec, folder)
+    if compat is not None:
+        return _send_compatible(client, spec, found)
+    if found is None:
+        return client.submit(None, spec)
+    with progress("uploading") as bar:
+        return client.submit(found, spec, progress=bar)
+
+
+def _read(client: Client, spec: JobSpec, folder: Path) -> Bundle:
     from paddlecloud.sdk import bundle
 
-    if folder is None:
-        return client.submit(None, spec)
     if not folder.is_dir():
         raise InvalidError(f"{folder} is not a folder: name the one that holds the job's files", field="files")
     limit_bytes = client.check(spec).upload_limit_bytes
     with progress("reading") as bar:
-        found = bundle.scan(folder, limit_bytes=limit_bytes, progress=bar)
-    with progress("uploading") as bar:
-        return client.submit(found, spec, progress=bar)
+        return bundle.scan(folder, limit_bytes=limit_bytes, progress=bar)
+
+
+def _send_compatible(client: Client, spec: JobSpec, found: Bundle | None) -> Job:
+    from paddlecloud.sdk import compat
+
+    with compat.bundled(found) as whole, progress("uploading") as bar:
+        return client.submit(whole, compat.adapted(spec), progress=bar)
 
 
 def submitted(job: Job) -> str:
@@ -108,6 +122,9 @@ def _add_job_options(parser: Parser) -> None:
     parser.add_argument(
         "-f", "--file", type=path, metavar="JOB.YAML", help="a job file (YAML or JSON); flags win over it"
     )
+    parser.add_argument(
+        "--compat", choices=COMPATS, help="v2: programs find paddle.v2.dataset, recordio and cPickle, as in 2017"
+    )
     add_settings(parser)
 
 
@@ -152,16 +169,16 @@ def _submit(args: Namespace) -> None:
         paddlepaddle.submit(args)
         return
     with connect() as client:
-        spec, folder = _wanted(args)
-        job = send(client, spec, folder)
+        wanted = _wanted(args)
+        job = send(client, wanted.spec, wanted.folder, compat=wanted.compat)
     tell(job, args.output)
 
 
 def _run(args: Namespace) -> int:
     with connect() as client:
-        spec, folder = _wanted(args)
+        wanted = _wanted(args)
         results = _results_folder(args)
-        job = send(client, spec, folder)
+        job = send(client, wanted.spec, wanted.folder, compat=wanted.compat)
         shell.talk(submitted(job))
         try:
             detail = attend(client, job.id)
@@ -182,7 +199,13 @@ def attend(client: Client, job: str) -> JobDetail:
     return client.get(client.wait(job).id)
 
 
-def _wanted(args: Namespace) -> tuple[JobSpec, Path | None]:
+class _Wanted(NamedTuple):
+    spec: JobSpec
+    folder: Path | None
+    compat: str | None
+
+
+def _wanted(args: Namespace) -> _Wanted:
     file = jobfile.read(Path(args.file)) if args.file else jobfile.JobFile()
     asked = jobfile.asked(file) | flags(args)
     for table in ("env", "slurm"):
@@ -192,10 +215,9 @@ def _wanted(args: Namespace) -> tuple[JobSpec, Path | None]:
         raise InvalidError(f"{args.file} says what its roles run, so no command can follow `--`")
     if not file.roles and "command" not in asked:
         raise InvalidError("nothing to run: write it after `--`, such as `-- sh run.sh`, or as `run:` in a job file")
-    folder = _folder(args, file)
-    if file.roles:
-        return jobfile.with_roles(file, cast(Asked, asked)), folder
-    return job_spec(cast(Asked, asked)), folder
+    wanted = cast(Asked, asked)
+    spec = jobfile.with_roles(file, wanted) if file.roles else job_spec(wanted)
+    return _Wanted(spec, _folder(args, file), args.compat or file.compat)
 
 
 def _folder(args: Namespace, file: jobfile.JobFile) -> Path | None:

@@ -7,8 +7,10 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import structs
 
 from paddlecloud.model import paths
 from paddlecloud.model.errors import InvalidError
@@ -115,6 +117,17 @@ def scan(
     entries = sorted((*files, *listing.links, *listing.folders), key=lambda entry: entry.path)
     manifest = Manifest(entries=tuple(entries))
     return Bundle(manifest, listing.sources, tuple(listing.skipped), name_of(folder))
+
+
+def joined(first: Bundle, other: Bundle, below: str) -> Bundle:
+    """Both as one, the other in this folder; where they have the same path, the first has its way."""
+    sources = {f"{below}/{path}": replace(source, path=f"{below}/{path}") for path, source in other.sources.items()}
+    entries = {f"{below}/{entry.path}": entry for entry in other.manifest.entries}
+    moved = {path: structs.replace(entry, path=path) for path, entry in entries.items()}
+    whole = {**moved, **{entry.path: entry for entry in first.manifest.entries}}
+    manifest = Manifest(entries=tuple(sorted(whole.values(), key=lambda entry: entry.path)))
+    skipped = (*first.skipped, *(f"{below}/{path}" for path in other.skipped))
+    return Bundle(manifest, {**sources, **first.sources}, skipped, first.name)
 
 
 def name_of(folder: Path) -> str:

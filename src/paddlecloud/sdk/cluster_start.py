@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
-
 from paddlecloud.model.cluster_config import CALL, LARGEST_BYTES, without_password
-from paddlecloud.model.tree import Manifest
 from paddlecloud.sdk import bundle
 from paddlecloud.sdk.bundle import Bundle
 from paddlecloud.sdk.exchange import Progress
@@ -133,18 +130,7 @@ def bundled(
                 _write(own / THIRDPARTY / file.path, cleaned, executable=file.executable)
         made = bundle.scan(own, ignore_defaults=False)
         name = bundle.name_of(config.parent)
-        yield replace(made if sent is None else joined(made, sent, THIRDPARTY), name=name)
-
-
-def joined(first: Bundle, other: Bundle, below: str) -> Bundle:
-    """Both as one, the other in this folder; where they have the same path, the first has its way."""
-    sources = {f"{below}/{path}": replace(source, path=f"{below}/{path}") for path, source in other.sources.items()}
-    entries = {f"{below}/{entry.path}": entry for entry in other.manifest.entries}
-    moved = {path: structs.replace(entry, path=path) for path, entry in entries.items()}
-    whole = {**moved, **{entry.path: entry for entry in first.manifest.entries}}
-    manifest = Manifest(entries=tuple(sorted(whole.values(), key=lambda entry: entry.path)))
-    skipped = (*first.skipped, *(f"{below}/{path}" for path in other.skipped))
-    return Bundle(manifest, {**sources, **first.sources}, skipped, first.name)
+        yield replace(made if sent is None else bundle.joined(made, sent, THIRDPARTY), name=name)
 
 
 def _cleaned(file: bundle.Source) -> bytes | None:
