@@ -119,9 +119,9 @@ class JobService:
             raise NotFoundError(f"no job {name!r} of yours; `paddlecloud get jobs` lists them")
         self.hide(user, ended[0].id, origin=origin)
 
-    def hide(self, user: User, job_id: str, *, origin: Origin) -> None:
+    def hide(self, user: User, job_id: str, *, origin: Origin, everyone: bool = False) -> None:
         """Take a job out of the lists; all that is known of it stays, by its id."""
-        job = self.get(user, job_id)
+        job = self.get(user, job_id, everyone=everyone)
         with self._audit.beside(Action.JOB_HIDE, origin, user=user.name, target=job.id):
             self._jobs.hide(job.id)
 

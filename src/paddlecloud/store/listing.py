@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, case, exists, false, fu
 from paddlecloud.model.state import FINAL, LIVE, JobState, StopReason
 from paddlecloud.store.attempts import exit_codes
 from paddlecloud.store.db import Database
-from paddlecloud.store.schema import jobs
+from paddlecloud.store.schema import job_tags, jobs
 
 _RETRIES = msgspec.json.Decoder(dict[str, int])
 _LIVE = [state.value for state in LIVE]
@@ -50,6 +50,8 @@ class Wanted:
     priorities: Collection[tuple[int | None, int | None]] | None = None  # from, to; None is open
     text: str = ""  # in the name of the job, its user or its pool
     name: str | None = None
+    tags: Collection[str] | None = None  # with one of these
+    without_tags: Collection[str] = ()  # with none of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +149,18 @@ def _where(query: Select[Any], wanted: Wanted) -> Select[Any]:
         query = query.where(or_(false(), *(_between(low, high) for low, high in wanted.priorities)))
     if wanted.name is not None:
         query = query.where(jobs.c.name == wanted.name)
+    if wanted.tags is not None:
+        query = query.where(_tagged(wanted.tags))
+    if wanted.without_tags:
+        query = query.where(~_tagged(wanted.without_tags))
     if wanted.text:
         found = (column.icontains(wanted.text, autoescape=True) for column in (jobs.c.name, jobs.c.user, jobs.c.pool))
         query = query.where(or_(*found))
     return query
+
+
+def _tagged(tags: Collection[str]) -> ColumnElement[bool]:
+    return exists(select(job_tags.c.job).where(job_tags.c.job == jobs.c.id, job_tags.c.tag.in_(sorted(tags))))
 
 
 def _in_states(wanted: Wanted) -> ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlecloud.server.dialects.openpai import jobs, login, unknown
+from paddlecloud.server.dialects.openpai import jobs, jobs_v1, login, logs, unknown
 
 # What is not known is answered last.
-ROUTERS = (login.router, jobs.router, unknown.router)
+ROUTERS = (login.router, jobs.router, jobs_v1.router, logs.router, unknown.router)

@@ -57,6 +57,8 @@ def wanted(query: Mapping[str, str], *, only: str | None) -> Wanted:
         stopping=stopping,
         priorities=None if priorities is None else [PRIORITIES[word] for word in priorities if word in PRIORITIES],
         text=query.get("keyword", "")[:_TEXT_LETTERS],
+        tags=_names(query, "tagsContain"),
+        without_tags=_names(query, "tagsNotContain") or frozenset(),
     )
 
 

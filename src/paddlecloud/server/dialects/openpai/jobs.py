@@ -6,13 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from paddlecloud.model.errors import ConflictError, NotFoundError
-from paddlecloud.model.job import RoleSpec
-from paddlecloud.model.views import JobDetail
-from paddlecloud.server.audit import Origin
+from paddlecloud.model.errors import NotFoundError
 from paddlecloud.server.caller import Called, FromWhere
-from paddlecloud.server.dialects.openpai import filters, refusals, shapes
+from paddlecloud.server.dialects.openpai import acts, filters, refusals, shapes
 from paddlecloud.server.dialects.openpai.addresses import ROOT
+from paddlecloud.server.dialects.openpai.found import Found
 from paddlecloud.server.dialects.openpai.route import (
     Caller,
     HeldList,
@@ -21,76 +19,37 @@ from paddlecloud.server.dialects.openpai.route import (
     Sent,
     Visitor,
     json_answer,
+    said,
     text_of,
 )
 from paddlecloud.server.services import Services
-from paddlecloud.store.attempts import Span
 
-router = APIRouter(prefix=f"{ROOT}/api/v2/jobs", route_class=PaiRoute, include_in_schema=False)
-
-
-class Found:
-    """A job that a caller may see, by the name that they call it by."""
-
-    def __init__(self, called: Services, visitor: Visitor, frame: str) -> None:
-        self._called = called
-        self.frame = frame
-        user, _, name = frame.partition("~")
-        job_id = find(called, visitor, user, name)
-        if job_id is None:
-            raise refusals.no_job(frame)
-        self.id = job_id
-        self.user = user
-        self.name = name
-        self.detail = called.jobs.detail(visitor.user, job_id, everyone=visitor.admin)
-
-    def attempt(self, number: str) -> tuple[JobDetail, Span | None]:
-        """One attempt of it, as OpenPAI counts them; the first is there before it has begun."""
-        spans = self._called.records.attempts(self.id)
-        wanted = int(number) + 1 if number.isascii() and number.isdigit() and len(number) < 9 else 0
-        span = next((span for span in spans if span.attempt == wanted), None)
-        if span is None:
-            if wanted == 1 and not spans:
-                return self.detail, None
-            raise refusals.Refusal(404, "NoJobAttemptError", f"Attempt {number[:20]} of job {self.frame} is not found.")
-        return self.at(span), span
-
-    def attempts(self) -> list[tuple[JobDetail, Span | None]]:
-        """All of its attempts, newest first."""
-        spans = self._called.records.attempts(self.id)
-        return [(self.at(span), span) for span in reversed(spans)] or [(self.detail, None)]
-
-    def at(self, span: Span) -> JobDetail:
-        if span.attempt == self.detail.job.attempt:
-            return self.detail
-        return JobDetail(job=self.detail.job, tasks=tuple(self._called.records.tasks_of(span.handle)))
-
-    def role(self, name: str, index: str) -> tuple[RoleSpec, int]:
-        for role in self.detail.job.spec.roles:
-            if role.name == name and index.isascii() and index.isdigit() and len(index) < 9 and int(index) < role.count:
-                return role, int(index)
-        raise refusals.Refusal(404, "NoTaskError", f"Task {name[:80]}-{index[:20]} of job {self.frame} is not found.")
+router = APIRouter(
+    prefix=f"{ROOT}/api/v2/jobs", route_class=PaiRoute, default_response_class=Response, include_in_schema=False
+)
 
 
-def find(called: Services, visitor: Visitor, user: str, name: str) -> str | None:
-    """The id of the job that is meant, of those that the caller may see: by its name, or by its id."""
-    if not (visitor.admin or user == visitor.user.name):
-        return None
-    found = called.listing.find(user, name)
-    if found is not None:
-        return found
-    try:
-        job = called.jobs.get(visitor.user, name, everyone=visitor.admin)
-    except NotFoundError:
-        return None
-    return job.id if job.user == user else None
+def found(called: Services, visitor: Visitor, frame: str) -> Found:
+    user, _, name = frame.partition("~")
+    return Found(called, visitor, user, name, called_by=frame)
 
 
 def meant(frame: str, caller: Caller, called: Called) -> Found:
-    return Found(called, caller, frame)
+    return found(called, caller, frame)
 
 
 Meant = Annotated[Found, Depends(meant)]
+
+
+@router.post("")
+def submit(caller: Sender, called: Called, sent: Sent, origin: FromWhere) -> Response:
+    """A job as YAML; JSON, which is YAML too, does as well."""
+    user, text = caller.user, sent.text()
+    made = acts.submitted(
+        lambda: called.openpai.submit_v2(user, text, origin=origin), user.name, code="InvalidProtocolError"
+    )
+    message = f"Update job {made.job.spec.name} for user {user.name} successfully."
+    return json_answer({"status": 202, "message": message}, 202, acts.warned(made))
 
 
 @router.get("")
@@ -99,7 +58,8 @@ def list_jobs(request: Request, _: HeldList, caller: Caller, called: Called) -> 
     query = request.query_params
     wanted = filters.wanted(query, only=None if caller.admin else caller.user.name)
     listed = called.listing.list(wanted, filters.page(query))
-    items = [shapes.item(job) for job in listed]
+    tags = called.openpai.tags([job.id for job in listed])
+    items = [shapes.item(job, tags.get(job.id, ())) for job in listed]
     if query.get("withTotalCount", "").lower() != "true":
         return json_answer(items)
     return json_answer({"totalCount": called.listing.count(wanted), "data": items})
@@ -107,13 +67,13 @@ def list_jobs(request: Request, _: HeldList, caller: Caller, called: Called) -> 
 
 @router.get("/{frame}")
 def get_job(job: Meant) -> Response:
-    return json_answer(shapes.detail(job.detail, job.name, None))
+    return json_answer(shapes.detail(job.detail, job.name, None, job.tags))
 
 
 @router.get("/{frame}/attempts/{number}")
 def get_attempt(number: str, job: Meant) -> Response:
     detail, span = job.attempt(number)
-    return json_answer(shapes.detail(detail, job.name, span))
+    return json_answer(shapes.detail(detail, job.name, span, job.tags))
 
 
 @router.get("/{frame}/job-attempts/healthz")
@@ -140,6 +100,11 @@ def list_events(job: Meant, request: Request, called: Called) -> Response:
     return json_answer({"totalCount": len(listed), "data": listed})
 
 
+@router.get("/{frame}/config")
+def get_config(job: Meant, called: Called) -> Response:
+    return acts.written(called, job, as_json=False)
+
+
 @router.get("/{frame}/ssh")
 def no_ssh(job: Meant) -> Response:
     raise refusals.no_ssh(job.frame)
@@ -154,32 +119,23 @@ def list_task_attempts(number: str, role: str, index: str, job: Meant) -> Respon
 
 @router.put("/{frame}/executionType")
 def execute(frame: str, caller: Sender, called: Called, sent: Sent, origin: FromWhere) -> Response:
-    return executed(Found(called, caller, frame), caller, called, sent, origin)
-
-
-def executed(job: Found, caller: Visitor, called: Services, sent: Sent, origin: FromWhere) -> Response:
-    """STOP ends a job. START is what every job is told when it is submitted: there is no way back from an end."""
-    value = text_of(sent.fields(), "value")
-    if value not in ("START", "STOP"):
-        raise refusals.invalid('"value" must be one of [START, STOP]')
-    if value == "STOP":
-        stop(called, caller, job.id, origin)
-    elif job.detail.job.state.final:
-        raise refusals.Refusal(
-            400, "InvalidParametersError", f"Job {job.frame} has ended and cannot be started again: submit it anew."
-        )
+    job = found(called, caller, frame)
+    acts.execute(job, caller, called, sent, origin)
     return json_answer({"status": 202, "message": f"Execute job {job.frame} successfully."}, 202)
 
 
-def stop(called: Services, caller: Visitor, job_id: str, origin: Origin) -> None:
-    """Have a job end; one that has ended is as it was asked for."""
+@router.put("/{frame}/tag")
+def add_tag(frame: str, caller: Sender, called: Called, sent: Sent) -> Response:
+    job, tag = found(called, caller, frame), text_of(sent.fields(), "value")
+    called.openpai.tag(job.detail.job, tag)
+    return json_answer({"status": 200, "message": f"Add tag {tag} for job {job.frame} successfully."})
+
+
+@router.delete("/{frame}/tag")
+def remove_tag(frame: str, caller: Sender, called: Called, sent: Sent) -> Response:
+    job, tag = found(called, caller, frame), text_of(sent.fields(), "value")
     try:
-        called.jobs.kill(caller.user, job_id, origin=origin, everyone=caller.admin)
-    except ConflictError:
-        if not called.jobs.get(caller.user, job_id, everyone=caller.admin).state.final:
-            raise
-
-
-@router.get("/{frame}/config")
-def get_config(job: Meant) -> Response:
-    raise refusals.no_config(job.frame)
+        called.openpai.untag(job.detail.job, tag)
+    except NotFoundError:
+        raise refusals.no_tag(tag[:255]) from None
+    return said(f"Delete tag {tag} from job {job.frame} successfully.")

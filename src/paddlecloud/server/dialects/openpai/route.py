@@ -213,6 +213,22 @@ async def hold_list(
         yield
 
 
+async def take_guests_turn(
+    visitor: Annotated[Visitor | None, Depends(identify_if_any)], services: Annotated[Services, Depends(services)]
+) -> AsyncIterator[Visitor | None]:
+    """Whoever calls, in their turn; all guests together have the turns of one."""
+    async with services.shares.turns.take("" if visitor is None else visitor.user.name):
+        yield visitor
+
+
+async def hold_guest(
+    visitor: Annotated[Visitor | None, Depends(identify_if_any)], services: Annotated[Services, Depends(services)]
+) -> AsyncIterator[None]:
+    """The same where guests may ask: all of them together have the share of one."""
+    async with services.shares.bodies.take("" if visitor is None else visitor.user.name, _LIST_BYTES):
+        yield
+
+
 def text_of(sent: dict[str, Any], name: str, default: str | None = None) -> str:
     """A field that is a text; without a default it must be there."""
     found = sent.get(name, default)
@@ -225,7 +241,7 @@ def text_of(sent: dict[str, Any], name: str, default: str | None = None) -> str:
 
 Caller = Annotated[Visitor, Depends(take_turn, scope="function")]
 Sender = Annotated[Visitor, Depends(identify)]  # of a body, which has its turn when it has come
-Guest = Annotated[Visitor | None, Depends(identify_if_any)]
+Guest = Annotated[Visitor | None, Depends(take_guests_turn, scope="function")]
 Sent = Annotated[Body, Depends(read_sent, scope="function")]
 # To stand before a Caller: whoever has a turn must not wait for memory.
 HeldList = Annotated[None, Depends(hold_list, scope="request")]
