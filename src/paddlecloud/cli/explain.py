@@ -70,9 +70,21 @@ def ending(detail: JobDetail, *, log_seen: bool = False) -> list[str]:
     failed = first_failed(detail)
     if failed is not None and not log_seen:
         lines += _last_lines(failed)
+    lines += _cause(detail)
     if job.state is not JobState.SUCCESS:
         lines += ["next:", *_next_after_failure(job, failed)]
     return lines
+
+
+def _cause(detail: JobDetail) -> list[str]:
+    """Why a job failed, as far as its exit codes and last lines tell, and what to do about it."""
+    from paddlecloud.model import causes
+
+    job = detail.job
+    found = causes.of_job(job.stop, detail.tasks) if job.state.final and job.state is not JobState.SUCCESS else None
+    if found is None or found in (causes.STOPPED, causes.OTHER):
+        return []
+    return [f"it seems that {found.what}; what to do:", *(f"  - {remedy}" for remedy in found.remedies)]
 
 
 def first_failed(detail: JobDetail) -> TaskReport | None:

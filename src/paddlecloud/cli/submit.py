@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from paddlecloud.cli import explain, files, jobfile, paddlepaddle, shell, show
+from paddlecloud.cli import explain, files, jobfile, openpai, paddlepaddle, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.jobs import add_exit_code
@@ -116,7 +116,11 @@ def _add_job_options(parser: Parser) -> None:
     parser.usage = f"{parser.prog} [options] [-f job.yaml] [FOLDER] [-- COMMAND …]"
     parser.epilog = f"example:\n  {parser.prog} --nodes 2 job -- sh run.sh"
     parser.add_argument(
-        "folder", nargs="?", type=path, metavar="FOLDER", help="the job's files; only what changed is sent"
+        "folder",
+        nargs="?",
+        type=path,
+        metavar="FOLDER",
+        help="the job's files; only what changed is sent; or a job file of OpenPAI",
     )
     parser.add_argument("--no-files", action="store_true", help="the job needs no files: send none")
     parser.add_argument(
@@ -169,16 +173,24 @@ def _submit(args: Namespace) -> None:
         paddlepaddle.submit(args)
         return
     with connect() as client:
-        wanted = _wanted(args)
-        job = send(client, wanted.spec, wanted.folder, compat=wanted.compat)
+        job = _sent(client, args)
     tell(job, args.output)
+
+
+def _sent(client: Client, args: Namespace) -> Job:
+    file = openpai.meant(args)
+    if file is not None:
+        if given := [name for name in flags(args) if name not in ("name", "command")]:
+            raise InvalidError(f"{file.path} is a job of OpenPAI: say {', '.join(given)} in the file itself")
+        return openpai.submit(client, file, args.name)
+    wanted = _wanted(args)
+    return send(client, wanted.spec, wanted.folder, compat=wanted.compat)
 
 
 def _run(args: Namespace) -> int:
     with connect() as client:
-        wanted = _wanted(args)
         results = _results_folder(args)
-        job = send(client, wanted.spec, wanted.folder, compat=wanted.compat)
+        job = _sent(client, args)
         shell.talk(submitted(job))
         try:
             detail = attend(client, job.id)

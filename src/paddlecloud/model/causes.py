@@ -238,7 +238,7 @@ _RAISED = Cause(
     what="the program ended with a Python exception that it did not handle",
     remedies=("read the traceback at the end of the log: its last line says what, the line above it where",),
 )
-_OTHER = Cause(
+OTHER = Cause(
     name="failed",
     what="the program said that it had failed, by its exit code",
     remedies=("read the end of its log",),
@@ -308,7 +308,7 @@ _STOPS = {
     StopReason.ASKED: STOPPED,
 }
 ALL: tuple[Cause, ...] = tuple(
-    dict.fromkeys([*_STOPS.values(), *(sign.cause for sign in _SIGNS), _OTHER]),
+    dict.fromkeys([*_STOPS.values(), *(sign.cause for sign in _SIGNS), OTHER]),
 )
 
 
@@ -318,7 +318,7 @@ def of_task(task: TaskReport) -> Cause | None:
         return NODE
     if task.state is not TaskState.FAILED:
         return None
-    return next((sign.cause for sign in _SIGNS if sign.fits(task)), _OTHER)
+    return next((sign.cause for sign in _SIGNS if sign.fits(task)), OTHER)
 
 
 def of_job(stop: StopReason | None, tasks: Sequence[TaskReport]) -> Cause | None:
@@ -329,4 +329,4 @@ def of_job(stop: StopReason | None, tasks: Sequence[TaskReport]) -> Cause | None
         return _STOPS[stop]
     failed = [task for task in tasks if task.state is TaskState.FAILED]
     first = min(failed, key=lambda task: (task.ended_at is None, task.ended_at), default=None)
-    return _OTHER if first is None else of_task(first)
+    return OTHER if first is None else of_task(first)

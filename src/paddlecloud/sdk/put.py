@@ -41,7 +41,7 @@ Check = Callable[[Mapping[str, int]], None]  # raises if files of these sizes, b
 def put(http: Http, local: Path, path: str, progress: Progress | None = None, *, check: Check) -> Sent:
     """Bring a file to this very path, or what is in a folder below it."""
     if not local.is_dir():
-        return put_sources(http, [(_source(local, local.name), path)], progress)
+        return put_sources(http, [(source_of(local, local.name), path)], progress)
     skipped: list[str] = []
     found = [(source, f"{path}/{source.path}") for source in _below(str(local), "", skipped)]
     check({target: source.size for source, target in found})
@@ -119,7 +119,7 @@ def _length(source: Source, number: int) -> int:
     return min(tree.CHUNK_BYTES, source.size - number * tree.CHUNK_BYTES)
 
 
-def _source(file: Path, path: str) -> Source:
+def source_of(file: Path, path: str) -> Source:
     try:
         found = file.stat()
     except OSError as error:

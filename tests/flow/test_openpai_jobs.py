@@ -1,0 +1,232 @@
+"""Jobs of OpenPAI by the real command and a real server: their code, secrets, ends and retries, and what is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from tests.flow.lab import Lab
+from tests.waiting import wait_until
+
+SECRET = "hunter2-of-alice"
+V2 = """
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites:
+  - {{name: image, type: dockerimage, uri: some/image}}
+secrets:
+  password: {secret}
+parameters: {{rounds: 2}}
+{more}
+taskRoles:
+  worker:
+    instances: {instances}
+    {completion}
+    dockerImage: image
+    resourcePerInstance: {{cpu: 1, memoryMB: 200, gpu: 0}}
+    commands:
+{commands}
+"""
+
+
+def v2(
+    lab: Lab, *commands: str, name: str = "second", more: str = "", instances: int = 1, completion: str = ""
+) -> Path:
+    lines = "\n".join(f"      - {json.dumps(command)}" for command in commands)
+    file = lab.work / f"{name}.pai.yaml"
+    file.write_text(
+        V2.format(name=name, secret=SECRET, commands=lines, more=more, instances=instances, completion=completion)
+    )
+    return file
+
+
+def v1(lab: Lab, command: str, *, folder: str = "project", **more: Any) -> Path:
+    role = {"name": "demo_001", "memoryMB": 300, "command": command}
+    job = {"jobName": "first", "image": "some/image", "taskRoles": [{**role, **more.pop("role", {})}], **more}
+    path = lab.work / folder
+    path.mkdir(exist_ok=True)
+    (path / "new_job.pai.json").write_text(json.dumps(job, indent="\t"))
+    return path / "new_job.pai.json"
+
+
+def vscode(file: Path, **settings: object) -> None:
+    folder = file.parent / ".vscode"
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.json").write_text(json.dumps({f"pai.job.{name}": value for name, value in settings.items()}))
+
+
+def submit(lab: Lab, file: Path, *more: str) -> str:
+    return lab.out("submit", str(file), *more).split()[-1]
+
+
+def test_a_job_in_json_is_submitted_as_it_is_with_the_code_beside_it(desk: Lab) -> None:
+    command = "cd $PAI_JOB_NAME && chmod +x train.sh && ./train.sh; false; echo and on in $PAI_JOB_NAME; pwd; ls"
+    file = v1(desk, command, codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/$PAI_JOB_NAME")
+    vscode(file, **{"upload.include": ["**/*.sh", "**/*.py"], "generateJobName.enabled": True})
+    (file.parent / "train.sh").write_text("#!/bin/bash\npython3 pkg/m.py > made && cat made\n")
+    (file.parent / "pkg").mkdir()
+    (file.parent / "pkg" / "m.py").write_text("print('trained')\n")
+    (file.parent / "large.bin").write_text("stays here")
+    job = submit(desk, file)
+    desk.ends(job, "success")
+    spec = desk.client().get(job).job.spec
+    assert spec.name.startswith("first_")
+    said = desk.out("logs", job).splitlines()
+    assert "runs in the environment of the machine itself" in said[0]
+    user = desk.client().profile.user
+    assert said[1:3] == ["trained", f"and on in {user}~{spec.name}"]
+    assert said[3].endswith(f"/{spec.name}")
+    assert said[4:] == ["made", "pkg", "train.sh"]
+    assert "first_" in desk.out("ls")
+
+
+def test_a_job_in_yaml_has_its_commands_secrets_and_the_strictness_of_bash(desk: Lab) -> None:
+    file = v2(
+        desk,
+        "for i in $(seq <% $parameters.rounds %>); do echo round $i; done",
+        'echo "<% $secrets.password %>" | sha256sum | cut -c1-8',
+        "cat /proc/*/cmdline | tr '\\0' ' ' | grep -c hunter[2] || true",
+        "env | grep -c hunter[2] || true",
+        "echo $UNSET",
+        "echo never",
+        name="strict",
+    )
+    job = submit(desk, file)
+    desk.ends(job, "failed")
+    digest = hashlib.sha256(f"{SECRET}\n".encode()).hexdigest()[:8]
+    said = desk.out("logs", job)
+    assert said.splitlines()[1:6] == ["round 1", "round 2", digest, "0", "0"]
+    assert "never" not in said
+    told = desk.out("show", job)
+    assert "its script uses a variable that is not set" in told
+    assert "what to do:" in told
+    assert SECRET not in told
+    assert "<% $secrets.password %>" in told
+
+
+def test_a_secret_is_nowhere_once_its_job_is_over_and_in_no_record_ever(lab: Lab) -> None:
+    lab.type("up")
+    file = v2(
+        lab, "test -e go", f"echo <% $secrets.password %> | wc -c; until [ -e {lab.work}/go ]; do sleep 0.1; done"
+    )
+    text = file.read_text().replace('- "test -e go"\n', "")
+    file.write_text(text)
+    job = submit(lab, file)
+    client = lab.client()
+    wait_until(lambda: client.get(job).job.state.label == "running", "it runs")
+    found = holders(lab)
+    assert found, "it must be somewhere for the task to have it"
+    assert all("/tasks/" in path for path in found), found
+    (lab.work / "go").touch()
+    lab.ends(job, "success")
+    wait_until(lambda: not holders(lab), "nothing holds the secret", seconds=30)
+    config = client.http.request("GET", f"/v1/jobs/{job}/config").data.decode()
+    assert '"******"' in config
+    assert "<% $secrets.password %>" in config
+
+
+def holders(lab: Lab) -> list[str]:
+    """The files of the server that have the secret in them."""
+    found = []
+    for path in lab.data.rglob("*"):
+        try:
+            if path.is_file() and SECRET.encode() in path.read_bytes():
+                found.append(str(path))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_job_and_its_secret_survive_kill_9_and_a_retry(lab: Lab) -> None:
+    lab.type("up")
+    waits = f"touch {lab.work}/second; until [ -e {lab.work}/go ]; do sleep 0.1; done; exit 9"
+    commands = (
+        f"test -e {lab.work}/second || {{ {waits}; }}",
+        "echo <% $secrets.password %> | wc -c",
+    )
+    job = submit(lab, v2(lab, *commands, more="jobRetryCount: 1"))
+    wait_until((lab.work / "second").exists, "it runs")
+    lab.kill_server()
+    (lab.work / "go").touch()
+    lab.type("up")
+    lab.ends(job, "success")
+    assert str(len(SECRET) + 1) in lab.out("logs", job)
+    assert lab.client().get(job).job.attempt == 2
+
+
+def test_the_first_role_to_succeed_ends_the_job_and_names_who_did(desk: Lab) -> None:
+    file = v2(
+        desk,
+        "if [ $PAI_TASK_INDEX = 1 ]; then exit 0; fi",
+        "sleep 100",
+        name="ends",
+        instances=2,
+        completion="completion: {minSucceededInstances: 1}",
+    )
+    job = submit(desk, file)
+    desk.ends(job, "success")
+    assert "worker-1 succeeded" in desk.out("show", job)
+
+
+def test_a_failure_that_no_attempt_mends_is_not_tried_again(desk: Lab) -> None:
+    job = submit(desk, v2(desk, "python3 -c 'import no_such_module'", name="hopeless", more="jobRetryCount: 3"))
+    desk.ends(job, "failed")
+    detail = desk.client().get(job)
+    assert detail.job.attempt == 1
+    assert "no attempt follows" in detail.job.error
+    assert "requirements.txt" in desk.out("show", job)
+
+
+def test_code_that_is_not_there_or_too_large_is_refused_when_it_is_submitted(lab: Lab) -> None:
+    lab.configure("[openpai]\ncode_limit = 1000\n")
+    lab.type("up")
+    file = v1(lab, "true", codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/none")
+    vscode(file, **{"upload.enabled": False})
+    assert "does not exist" in lab.type("submit", str(file), code=None).stderr
+    vscode(file, **{"upload.enabled": True})
+    (file.parent / "large.py").write_text("#" * 1001)
+    assert "is 1001 bytes; 1000 is the most" in lab.type("submit", str(file), code=None).stderr
+    (file.parent / "large.py").write_text("")
+    job = submit(lab, file)
+    lab.ends(job, "success")
+
+
+def test_what_is_wrong_with_a_file_is_said_before_anything_is_sent(desk: Lab) -> None:
+    file = v1(desk, "true", role={"taskNumber": 0})
+    assert "taskRoles[0].taskNumber" in desk.type("submit", str(file), code=None).stderr
+    second = v2(desk, "true")
+    second.write_text(second.read_text().replace("dockerImage: image", "dockerImage: other"))
+    assert "Prerequisite other does not exist." in desk.type("submit", str(second), code=None).stderr
+
+
+def test_a_name_is_taken_once_and_what_is_not_done_is_told(desk: Lab) -> None:
+    file = v2(desk, "true", name="once", more="extras: {storages: [{name: nfs}]}")
+    said = desk.type("submit", str(file))
+    assert "extras.storages: nfs" in said.stderr
+    assert "already exists" in desk.type("submit", str(file), code=None).stderr
+    assert submit(desk, file, "--name", "twice")
+
+
+def test_a_wished_port_is_given_and_one_that_is_taken_is_another(desk: Lab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        busy = taken.getsockname()[1]
+        role = {"portList": [{"label": "web", "beginAt": busy, "portNumber": 1}]}
+        job = submit(desk, v1(desk, "echo web=$PAI_CONTAINER_HOST_web_PORT_LIST", folder="busy", role=role))
+        desk.ends(job, "success")
+        assert f"web={busy}" not in desk.out("logs", job)
+    job = submit(desk, v1(desk, "echo web=$PAI_CONTAINER_HOST_web_PORT_LIST", folder="free", role=role))
+    desk.ends(job, "success")
+    assert f"web={busy}" in desk.out("logs", job)
+
+
+def test_a_job_without_end_goes_on_until_it_is_killed(desk: Lab) -> None:
+    job = submit(desk, v1(desk, "true", folder="always", retryCount=-2))
+    client = desk.client()
+    wait_until(lambda: client.get(job).job.attempt >= 3, "it is started again and again")
+    desk.type("kill", job)
+    desk.ends(job, "killed")
