@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from paddlecloud.server.dialects.openpai import jobs, jobs_v1, login, logs, unknown
+from paddlecloud.server.dialects.openpai import groups, jobs, jobs_v1, login, logs, places, unknown, users
 
 # What is not known is answered last.
-ROUTERS = (login.router, jobs.router, jobs_v1.router, logs.router, unknown.router)
+ROUTERS = (
+    *(login.router, jobs.router, jobs_v1.router, logs.router, users.router, groups.router, places.router),
+    unknown.router,
+)
