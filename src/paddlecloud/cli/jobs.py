@@ -292,7 +292,9 @@ def cluster_columns() -> list[Column[Cluster]]:
 def _queues(args: Namespace) -> None:
     with connect() as client:
         found = client.queues()
-    show.many(found, columns_of_queues(), args.output, lambda one: one.name, "no queues: name a cluster, or nothing")
+    show.many(
+        found, columns_of_queues(found), args.output, lambda one: one.name, "no queues: name a cluster, or nothing"
+    )
 
 
 def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
@@ -304,14 +306,31 @@ def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
     return f"{amount(cluster.free)} of {amount(cluster.capacity)} free"
 
 
-def columns_of_queues() -> list[Column[Queue]]:
+def columns_of_queues(queues: Sequence[Queue]) -> list[Column[Queue]]:
+    capped = [Column("AT A TIME", _at_a_time, drop=4)] if any(map(_at_a_time, queues)) else []
     return [
         Column("NAME", lambda one: one.name),
         Column("CLUSTER", lambda one: one.cluster, drop=2),
         Column("LIMIT", _longest),
         Column("PRIORITY", lambda one: f"{one.priority:+d}" if one.priority else "0", drop=1),
-        Column("USERS", lambda one: ", ".join(one.users) or "everyone", drop=3),
+        *capped,
+        Column("USERS", _who, drop=3),
     ]
+
+
+def _at_a_time(queue: Queue) -> str:
+    """What its jobs use of the most that they may."""
+    used = queue.used
+    words = [
+        "" if queue.cpus is None else f"{used.cpus:g} of {queue.cpus:g} CPUs",
+        "" if queue.memory_bytes is None else f"{format_size(used.memory_bytes)} of {format_size(queue.memory_bytes)}",
+        "" if queue.gpus is None else f"{used.gpus} of {queue.gpus} GPUs",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _who(queue: Queue) -> str:
+    return ", ".join([*queue.users, *(f"group {name}" for name in queue.groups)]) or "everyone"
 
 
 def _longest(queue: Queue) -> str:

@@ -66,6 +66,7 @@ def quota_columns(whole: QuotaUse) -> list[Column[tuple[str, Use]]]:
     def space(cluster: str) -> str:
         most = whole.space_limit_bytes
         used = format_size(whole.space_bytes) + ("" if most is None else f" of {format_size(most)}")
+        used += f" ({whole.space_source})" if whole.space_source.startswith("group") else ""
         return used if cluster == _ALL else ""
 
     return [
@@ -76,6 +77,7 @@ def quota_columns(whole: QuotaUse) -> list[Column[tuple[str, Use]]]:
         Column("WALL TIME", lambda row: _time_limit(row[1].quota), drop=2),
         Column("INSTANCES", lambda row: _limit(row[1].quota.instances), drop=3),
         Column("SPACE", lambda row: space(row[0]), drop=4),
+        Column("LIMITS OF", lambda row: row[1].source, drop=5),
     ]
 
 

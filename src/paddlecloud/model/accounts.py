@@ -12,12 +12,17 @@ from paddlecloud.model.user import AccessKey, Quota, Role, Scope, Token
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What a user may have and has, in one place. A waiting job counts wherever it may go."""
+    """What a user may have and has, in one place. A waiting job counts wherever it may go.
+
+    `source` is who set the limits: "own" (of this user), "group lab", "groups a, b" or "cluster" (of everybody there);
+    "": nothing is limited.
+    """
 
     quota: Quota
     running_jobs: int
     waiting_jobs: int
     minutes_today: float
+    source: str = ""
 
 
 class QuotaUse(Struct, frozen=True, kw_only=True):
@@ -34,6 +39,7 @@ class QuotaUse(Struct, frozen=True, kw_only=True):
     clusters: Mapping[str, Use]
     space_bytes: int = 0
     space_limit_bytes: int | None = None
+    space_source: str = ""  # "own", "group lab", or "" for everybody's
 
 
 class LoginRequest(Struct, frozen=True, kw_only=True):

@@ -19,13 +19,21 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """A queue that a job may name. `users` are those who may use it; empty: everyone."""
+    """A queue that a job may name. `users` and the members of `groups` may use it; both empty: everyone.
+
+    `cpus`, `memory_bytes` and `gpus` are the most that its jobs use at a time, None: no limit; `used` is what they do.
+    """
 
     name: str
     cluster: str  # where its jobs go
     time_limit_seconds: int | None = None  # the longest run of one job
     priority: int = 0
     users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    gpus: int | None = None
+    used: Resources = Resources()
 
 
 class ProblemDetail(Struct, frozen=True, kw_only=True):

@@ -2,24 +2,26 @@
 
 The first job of a cluster that does not fit gets a reservation: the time by which enough will have ended. Later jobs
 may pass it if they end before that time or fit beside it, so small jobs fill the gaps and the large one never starves.
-A job that its user's limits hold back reserves nothing.
+A job that its user's limits hold back reserves nothing, nor does one that its queue's cap does, but in its queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from paddlecloud.model.job import DEFAULT, NOTHING, Job, JobSpec, Placement, Resources, total
+from paddlecloud.model.job import DEFAULT, NOTHING, Job, JobSpec, Placement, Resources, TaskPlacement, total
 from paddlecloud.model.units import format_size
 from paddlecloud.model.views import Forecast
 from paddlecloud.scheduler import places
+from paddlecloud.scheduler.caps import Caps, counted
 from paddlecloud.scheduler.ledger import Ledger, Standing
 from paddlecloud.scheduler.queues import Queues, priority_of, why_closed
 from paddlecloud.scheduler.quota import Quotas
+from paddlecloud.scheduler.reservations import Ends, Reservation, reserve
 from paddlecloud.scheduler.spans import ends_at, expected
 
 _FORECASTS = 200
@@ -94,8 +96,9 @@ class _Room:
         self.free = {name: free(snapshot, name) for name in snapshot.clusters}
         self.held = [job.placement for job in snapshot.placed if job.placement]
         self.ends = {name: _ends(snapshot, name) for name in snapshot.clusters}
-        self.reservations: dict[str, _Reservation] = {}
+        self.reservations: dict[str, Reservation] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.placed, snapshot.now)
+        self.caps = Caps(snapshot.queues, snapshot.placed, snapshot.now)
         self.needs = _Needs()
         self._said: dict[tuple[str, Resources], str] = {}
 
@@ -128,14 +131,21 @@ class _Room:
     def _take_on(self, name: str, job: Job, standing: Standing) -> Placement | str:
         capacity, left = self.snapshot.clusters[name], self.free[name]
         need = NOTHING if capacity is None else self.needs.of(job.spec, name, capacity)
+        capped = self.needs.counted(job.spec, name, capacity) if job.spec.queue in self.caps else None
+        if capped is not None and (full := self.caps.why_full(job, capped)):
+            return full
         if capacity is not None and left is not None and not need.fits(left):
             if name not in self.reservations and need.fits(capacity):
-                self.reservations[name] = _reserve(job, need, left, self.ends[name])
+                self.reservations[name] = reserve(job, need, left, self.ends[name])
             return self._no_room(name, need, left, capacity)
         clip = standing.clip(job.spec)
         span = expected(job) if clip is None else timedelta(seconds=clip)
         if (kept := self.reservations.get(name)) and not kept.lets_pass(need, self.snapshot.now + span):
             return f"the room it needs on {name} is kept for {kept.job}, which is before it"
+        if capped is not None:
+            if why := self.caps.why_kept(job, capped, self.snapshot.now + span):
+                return why
+            self.caps.take(job, capped, self.snapshot.now + span)
         standing.start(self.snapshot.now, span)
         return replace(self._hold(name, job, need, self.snapshot.now + span), wall_time_seconds=clip)
 
@@ -166,39 +176,24 @@ class _Needs:
         self._known: dict[tuple[object, ...], Resources] = {}
 
     def of(self, spec: JobSpec, cluster: str, capacity: Resources) -> Resources:
-        shape = (cluster, spec.job_type, *[(role.name, role.count, role.resources) for role in spec.roles])
+        return self._of(spec, cluster, capacity, lambda tasks: total(task.resources for task in tasks))
+
+    def counted(self, spec: JobSpec, cluster: str, capacity: Resources | None) -> Resources:
+        """The same as the caps of queues count it."""
+        return self._of(spec, f"cap of {cluster}", capacity, counted)
+
+    def _of(
+        self,
+        spec: JobSpec,
+        where: str,
+        capacity: Resources | None,
+        summed: Callable[[Sequence[TaskPlacement]], Resources],
+    ) -> Resources:
+        shape = (where, spec.job_type, *[(role.name, role.count, role.resources) for role in spec.roles])
         known = self._known.get(shape)
         if known is None:
-            known = total(task.resources for task in places.requests(spec, capacity))
-            self._known[shape] = known
+            known = self._known[shape] = summed(places.requests(spec, capacity))
         return known
-
-
-@dataclass(slots=True)
-class _Reservation:
-    """The promise to the first job that does not fit: its room is there at `at`, with `spare` beside it."""
-
-    job: str
-    at: datetime
-    spare: Resources
-
-    def lets_pass(self, need: Resources, end: datetime) -> bool:
-        if end <= self.at:
-            return True
-        if not need.fits(self.spare):
-            return False
-        self.spare = self.spare - need
-        return True
-
-
-def _reserve(job: Job, need: Resources, left: Resources, ends: Sequence[tuple[datetime, Resources]]) -> _Reservation:
-    """The first time by which enough will have ended; what fits the whole cluster fits at the last end."""
-    reservation = _Reservation(job.id, job.created_at, left - need)
-    for end, freed in sorted(ends, key=lambda one: one[0]):
-        reservation = _Reservation(job.id, end, reservation.spare + freed)
-        if Resources().fits(reservation.spare):
-            break
-    return reservation
 
 
 class _Ahead:
@@ -206,8 +201,13 @@ class _Ahead:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.lines = {name: _Line(snapshot, name) for name in snapshot.clusters}
+        self.lines = {
+            name: _Line(capacity, free(snapshot, name), _ends(snapshot, name), snapshot.now)
+            for name, capacity in snapshot.clusters.items()
+        }
         self.ledger = Ledger(snapshot.quotas, snapshot.placed, snapshot.now)
+        self.caps = Caps(snapshot.queues, snapshot.placed, snapshot.now)
+        self.of_queues: dict[str, _Line] = {}
 
     def next_start(self, job: Job) -> datetime | None:
         """About when the job starts; None: nothing tells.
@@ -231,34 +231,62 @@ class _Ahead:
         if not free_at:
             return None
         name = min(free_at, key=lambda one: free_at[one])
-        line = self.lines[name]
-        at = line.next_start(job) if free_at[name] <= line.at else free_at[name]
+        line, earliest = self.lines[name], free_at[name]
+        of_queue = self._of_queue(job)
+        counts_for = counted(places.requests(job.spec, line.capacity)) if of_queue else NOTHING
+        if of_queue is not None:
+            fits_at = of_queue.free_at(counts_for)
+            if fits_at is None:
+                return None
+            earliest = max(earliest, fits_at)
+        at = line.next_start(job) if earliest <= line.at else earliest
         if at is not None:
             standings[name].start(at, expected(job))
+            if of_queue is not None:
+                of_queue.take(at, counts_for, at + expected(job))
         return at
+
+    def _of_queue(self, job: Job) -> _Line | None:
+        """What is left of what the jobs of a queue may use; None: as much as there is."""
+        name = job.spec.queue
+        if name in self.caps and name not in self.of_queues:
+            cap, left, ends = self.caps.left(name)
+            self.of_queues[name] = _Line(cap.room, left, ends, self.snapshot.now)
+        return self.of_queues.get(name)
 
 
 class _Line:
-    """One cluster's queue played forward: nobody starts before those ahead of them."""
+    """One cluster's queue, or those in a queue with a cap, played forward: nobody starts before those ahead of them."""
 
-    def __init__(self, snapshot: Snapshot, cluster: str) -> None:
-        self.capacity = snapshot.clusters[cluster]
-        self.left = free(snapshot, cluster)
-        self.at = snapshot.now
-        self.ends = sorted(_ends(snapshot, cluster), key=lambda end: end[0])
+    def __init__(self, capacity: Resources | None, left: Resources | None, ends: Ends, now: datetime) -> None:
+        self.capacity = capacity
+        self.left = left
+        self.at = now
+        self.ends = sorted(ends, key=lambda end: end[0])
 
     def next_start(self, job: Job) -> datetime | None:
         if self.capacity is None or self.left is None:
             return None
         need = total(task.resources for task in places.requests(job.spec, self.capacity))
-        if not need.fits(self.capacity):
+        at = self.free_at(need)
+        if at is not None:
+            self.take(at, need, at + expected(job))
+        return at
+
+    def free_at(self, need: Resources) -> datetime | None:
+        """When there is room for so much; None: never, or nothing tells."""
+        if self.capacity is None or self.left is None or not need.fits(self.capacity):
             return None
         while not need.fits(self.left) and self.ends:
-            self.at, freed = self.ends.pop(0)
-            self.left = self.left + freed
-        self.left = self.left - need
-        self.ends = sorted([*self.ends, (self.at + expected(job), need)], key=lambda end: end[0])
+            at, freed = self.ends.pop(0)
+            self.at, self.left = max(self.at, at), self.left + freed
         return self.at
+
+    def take(self, at: datetime, need: Resources, end: datetime) -> None:
+        if self.left is not None:
+            self.left = self.left - need
+            self.ends = sorted([*self.ends, (end, need)], key=lambda one: one[0])
+            self.at = max(self.at, at)
 
 
 def describe(amount: Resources) -> str:

@@ -5,7 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paddlecloud.model.job import JobSpec
+from paddlecloud.model.job import JobSpec, Resources
+from paddlecloud.model.units import format_size
+
+_PLENTY = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """The most that all jobs of a queue use at a time; None: as much as there is."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    gpus: int | None = None
+
+    @property
+    def room(self) -> Resources:
+        return Resources(
+            cpus=_PLENTY if self.cpus is None else self.cpus,
+            memory_bytes=_PLENTY if self.memory_bytes is None else self.memory_bytes,
+            gpus=_PLENTY if self.gpus is None else self.gpus,
+        )
+
+    def describe(self, amount: Resources, *, of: bool = False) -> str:
+        """An amount in words, of what is capped alone; `of`: with what the cap is ("2 of 4 CPUs")."""
+        most = self.room
+        words = []
+        if self.cpus is not None:
+            words.append(f"{_part(f'{amount.cpus:g}', f'{most.cpus:g}', of)} CPU{_s(most if of else amount, 'cpus')}")
+        if self.memory_bytes is not None:
+            words.append(_part(format_size(amount.memory_bytes), format_size(most.memory_bytes), of))
+        if self.gpus is not None:
+            words.append(f"{_part(str(amount.gpus), str(most.gpus), of)} GPU{_s(most if of else amount, 'gpus')}")
+        return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _part(amount: str, most: str, of: bool) -> str:
+    return f"{amount} of {most}" if of else amount
+
+
+def _s(amount: Resources, kind: str) -> str:
+    return "" if getattr(amount, kind) == 1 else "s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +54,7 @@ class Terms:
 
     priority: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+    cap: Cap | None = None
 
 
 Queues = Mapping[str, Terms]

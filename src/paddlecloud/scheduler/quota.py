@@ -1,7 +1,7 @@
 """What users may have: pure. What a cluster gives everybody, what single users were given, and what is too much.
 
-A user's own quota on a cluster takes the place of what the cluster gives everybody; their quota on all clusters
-together counts beside it.
+A user's own quota on a cluster takes the place of what the cluster gives everybody, and so does, where they have
+none, the most generous of their groups'; their quota on all clusters together counts beside it.
 """
 
 from __future__ import annotations
@@ -75,6 +75,25 @@ class Quotas:
     def limits_anywhere(self, user: str) -> list[Limit]:
         places = {*self.policies, *self.given.get(user, {})}
         return [limit for place in places if (limit := self.limit(user, place)).quota != NO_LIMITS]
+
+
+def of_groups(given: Mapping[str, Mapping[str, Quota]]) -> dict[str, Quota]:
+    """What groups, by name, then by cluster, give who is in all of them: by cluster, of each limit the most generous.
+
+    On a cluster no limit is the most generous. On all clusters together a group that says nothing of a limit is not
+    counted for it: else one that gives more space would lift everything.
+    """
+    places = {cluster for by_cluster in given.values() for cluster in by_cluster}
+    return {place: _most_generous(place, [one[place] for one in given.values() if place in one]) for place in places}
+
+
+def _most_generous(cluster: str, quotas: Iterable[Quota]) -> Quota:
+    limits: dict[str, int | None] = {}
+    for name in Quota.__struct_fields__:
+        found = [getattr(quota, name) for quota in quotas]
+        said = [limit for limit in found if limit is not None]
+        limits[name] = max(said) if said and (cluster == ALL_CLUSTERS or len(said) == len(found)) else None
+    return Quota(**limits)
 
 
 def refusal(

@@ -40,6 +40,7 @@ from paddlecloud.server.lifetime import Parts
 from paddlecloud.server.listening import Server, address, allow_open_files, listen, quiet_signals
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.marks import Marks
+from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.openpai import OpenPaiJobs, in_first_datacenter, secrets_of
@@ -192,9 +193,9 @@ def _assemble(
     )
     registrations, postman = open_registrations(settings, folder, users, rates, audit, clock)
     quotas = QuotaService(
-        settings=settings, users=users, jobs=jobs, database=database, clock=clock, kept=tree.room.used
+        settings=settings, users=users, groups=groups, jobs=jobs, database=database, clock=clock, kept=tree.room.used
     )
-    clusters, queues = Clusters(settings, backends, quotas), Queues(settings)
+    clusters, queues = Clusters(settings, backends, quotas), Queues(settings, Memberships(groups, users))
     house = housekeeping(
         settings.retention, folder=folder, database=database, uploads=uploads, results=results, audit=audit, clock=clock
     )

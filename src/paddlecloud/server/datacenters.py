@@ -25,7 +25,9 @@ from paddlecloud.server.copies import Copies
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.homes import make_output
 from paddlecloud.server.incoming import Incoming
+from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.quotas import space_of_groups
 from paddlecloud.server.room import Room
 from paddlecloud.server.settings import HDFS, LOCAL, DatacenterSettings, Settings
 from paddlecloud.server.shared import Granted
@@ -101,8 +103,9 @@ def open_tree(
         limit_bytes=settings.pfs.space,
         clock=clock,
         shared=lambda: groups.membership().shared,
+        of_groups=lambda user: space_of_groups(groups.membership(), user)[0],
     )
-    granted = Granted(groups, users)
+    granted = Granted(groups, Memberships(groups, users))
     pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard, shared=granted)
     return Tree(
         stores=stores,

@@ -5,16 +5,19 @@ A queue is a name that an operator gives to a cluster with terms of its own. A j
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from paddlecloud.model.errors import ForbiddenError, InvalidError
-from paddlecloud.model.job import DEFAULT, JobSpec
+from paddlecloud.model.job import DEFAULT, NOTHING, Job, JobSpec, Resources
 from paddlecloud.model.service import Queue
 from paddlecloud.model.units import format_duration
-from paddlecloud.scheduler.queues import Terms
+from paddlecloud.scheduler.caps import counted
+from paddlecloud.scheduler.queues import Cap, Terms
+from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.settings import QueueSettings, Settings
 from paddlecloud.server.submission import Limits
 
@@ -22,25 +25,31 @@ _NAMED = 10  # in a sentence
 
 
 class Queues:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memberships: Memberships) -> None:
         self._queues = settings.queues
+        self._memberships = memberships
         self.terms = {
-            name: Terms(priority=queue.priority, options=queue.sbatch) for name, queue in settings.queues.items()
+            name: Terms(priority=queue.priority, options=queue.sbatch, cap=_cap(queue))
+            for name, queue in settings.queues.items()
         }
 
-    def list(self, user: str) -> list[Queue]:
-        """Those that a user may submit to, in the order of the config."""
-        return [
-            Queue(
-                name=name,
-                cluster=queue.cluster,
-                time_limit_seconds=_limit(queue),
-                priority=queue.priority,
-                users=queue.users,
-            )
-            for name, queue in self._queues.items()
-            if _open_to(queue, user)
-        ]
+    def list(self, user: str, placed: Iterable[Job] = ()) -> builtins.list[Queue]:
+        """Those that a user may submit to, in the order of the config, with what their jobs use of those `placed`."""
+        mine = [name for name in self._queues if self._is_open(name, user)]
+        used: dict[str, Resources] = {}
+        for job in placed if mine else ():
+            if job.spec.queue and job.placement is not None:
+                used[job.spec.queue] = used.get(job.spec.queue, NOTHING) + counted(job.placement.tasks)
+        return [_shown(name, self._queues[name], used.get(name, NOTHING)) for name in mine]
+
+    def _is_open(self, name: str, user: str) -> bool:
+        """By the config, or by what a group of the user's was given."""
+        queue = self._queues[name]
+        if not queue.users and not queue.groups:
+            return True
+        if user in queue.users or name in self._memberships.queues(user):
+            return True
+        return bool(queue.groups) and not self._memberships.names(user).isdisjoint(queue.groups)
 
     def enter(self, user: str, spec: JobSpec) -> JobSpec:
         """The job with the cluster of the queue that it names; raise what keeps it out."""
@@ -64,10 +73,11 @@ class Queues:
 
     def limits(self, spec: JobSpec, limits: Limits) -> Limits:
         """The server's, with no more time for a job that asks for none than its queue gives."""
-        limit = _limit(self._queues[spec.queue]) if spec.queue else None
-        if limit is None:
+        if not spec.queue:
             return limits
-        return dataclasses.replace(limits, wall_time_seconds=min(limits.wall_time_seconds, limit))
+        limit, cap = _limit(self._queues[spec.queue]), self.terms[spec.queue].cap
+        seconds = limits.wall_time_seconds if limit is None else min(limits.wall_time_seconds, limit)
+        return dataclasses.replace(limits, wall_time_seconds=seconds, cap=cap)
 
     def _find(self, user: str, name: str) -> QueueSettings:
         found = self._queues.get(name)
@@ -75,7 +85,7 @@ class Queues:
         there = f"you may use {open_to}" if open_to else "there is none for you: leave it out"
         if found is None:
             raise InvalidError(f"queue {name[:80]!r} is not configured on this server; {there}", field="queue")
-        if not _open_to(found, user):
+        if not self._is_open(name, user):
             raise ForbiddenError(f"queue {name} is not open to {user}; {there}", field="queue")
         return found
 
@@ -90,8 +100,24 @@ class Queues:
         return f"none of yours takes so long; {longest} takes the longest, {format_duration(most)}"
 
 
-def _open_to(queue: QueueSettings, user: str) -> bool:
-    return not queue.users or user in queue.users
+def _shown(name: str, queue: QueueSettings, used: Resources) -> Queue:
+    return Queue(
+        name=name,
+        cluster=queue.cluster,
+        time_limit_seconds=_limit(queue),
+        priority=queue.priority,
+        users=queue.users,
+        groups=queue.groups,
+        cpus=queue.cpus,
+        memory_bytes=queue.memory,
+        gpus=queue.gpus,
+        used=used,
+    )
+
+
+def _cap(queue: QueueSettings) -> Cap | None:
+    cap = Cap(cpus=queue.cpus, memory_bytes=queue.memory, gpus=queue.gpus)
+    return None if cap == Cap() else cap
 
 
 def _limit(queue: QueueSettings) -> int | None:

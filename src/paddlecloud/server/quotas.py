@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from paddlecloud.model.accounts import QuotaUse, Use
@@ -12,12 +12,16 @@ from paddlecloud.model.state import HELD
 from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
 from paddlecloud.scheduler.day import day_of
 from paddlecloud.scheduler.ledger import Ledger, Standing, Tally
-from paddlecloud.scheduler.quota import Policy, Quotas
+from paddlecloud.scheduler.quota import Policy, Quotas, of_groups
 from paddlecloud.server.settings import FREE, Settings
 from paddlecloud.store.db import Database
+from paddlecloud.store.groups import Groups, Membership
 from paddlecloud.store.jobs import PAGE_LIMIT, Jobs
+from paddlecloud.store.quotas import Given
 from paddlecloud.store.use import UseOfDay, UseRecords
 from paddlecloud.store.users import Users
+
+_OWN, _OF_CLUSTER = "own", "cluster"
 
 
 class QuotaService:
@@ -26,12 +30,14 @@ class QuotaService:
         *,
         settings: Settings,
         users: Users,
+        groups: Groups,
         jobs: Jobs,
         database: Database,
         clock: Callable[[], datetime],
         kept: Callable[[str], int],  # what a user keeps in the PFS
     ) -> None:
         self._users = users
+        self._groups = groups
         self._jobs = jobs
         self._use = UseRecords(database)
         self._use_of_day = UseOfDay(database, self._use)
@@ -48,7 +54,7 @@ class QuotaService:
         """All that limits these users, and what those whose minutes are limited used today."""
         if not users:
             return Quotas(zone=self._zone, policies=self._policies)
-        given = self._users.quotas(users)
+        given = self._given(users)
         found = Quotas(zone=self._zone, policies=self._policies, given=given)
         counted = users if _counts_minutes(policy.quota for policy in self._policies.values()) else given
         counted = [user for user in counted if _counts_minutes(limit.quota for limit in found.limits_anywhere(user))]
@@ -72,14 +78,15 @@ class QuotaService:
         """What a user may have and has, everywhere."""
         now = self._clock()
         day = day_of(now, self._zone)
-        given = self._users.quotas([user])
-        own_space = given.get(user, {}).get(ALL_CLUSTERS, NO_LIMITS).space_bytes
+        own, given = self._users.quotas([user]).get(user, {}), self._given([user])
+        own_space = own.get(ALL_CLUSTERS, NO_LIMITS).space_bytes
+        group_space, space_groups = space_of_groups(self._groups.membership(), user)
         used = self._use.seconds([user], day.start, day.end)
         quotas = Quotas(zone=self._zone, policies=self._policies, given=given, used=used)
         ledger = Ledger(quotas, self._held(user), now, waiting=self._waiting(user))
 
         def of(cluster: str) -> Use:
-            return _use(ledger.tally(quotas.limit(user, cluster)))
+            return _use(ledger.tally(quotas.limit(user, cluster)), self._source(user, cluster, own))
 
         return QuotaUse(
             user=user,
@@ -88,7 +95,10 @@ class QuotaService:
             overall=of(ALL_CLUSTERS),
             clusters={cluster: of(cluster) for cluster in self._policies},
             space_bytes=self._kept(user),
-            space_limit_bytes=self._space_limit if own_space is None else own_space,
+            space_limit_bytes=next(
+                (limit for limit in (own_space, group_space, self._space_limit) if limit is not None), None
+            ),
+            space_source=_OWN if own_space is not None else _groups_said(space_groups),
         )
 
     def check_clusters(self, changed: Mapping[str, Quota | None], given: Mapping[str, Quota]) -> None:
@@ -99,6 +109,23 @@ class QuotaService:
                     f"cluster {cluster!r} is not configured on this server; it has {', '.join(self._policies)}",
                     field=f"quotas.{cluster}",
                 )
+
+    def _given(self, users: Collection[str]) -> Given:
+        """The limits of these users: their own and, on clusters where they have none, those of their groups."""
+        own, known = self._users.quotas(users), self._groups.membership()
+        if not known.quotas:
+            return own
+        found = {user: {**of_groups(_of_user(known, user)), **own.get(user, {})} for user in users}
+        return {user: given for user, given in found.items() if given}
+
+    def _source(self, user: str, cluster: str, own: Mapping[str, Quota]) -> str:
+        """Who set what limits a user there."""
+        if cluster in own:
+            return _OWN
+        by_group = _of_user(self._groups.membership(), user)
+        if names := [name for name, given in by_group.items() if cluster in given]:
+            return _groups_said(names)
+        return "" if cluster == ALL_CLUSTERS or self._policies[cluster].quota == NO_LIMITS else _OF_CLUSTER
 
     def _held(self, user: str) -> Iterator[Job]:
         cursor: str | None = None
@@ -123,8 +150,29 @@ def _counts_minutes(quotas: Iterable[Quota]) -> bool:
     return any(quota.minutes_a_day is not None for quota in quotas)
 
 
-def _use(tally: Tally) -> Use:
+def space_of_groups(known: Membership, user: str) -> tuple[int | None, Sequence[str]]:
+    """The most that a user may keep in the PFS by their groups, and which those are; None: they say nothing of it."""
+    found = {
+        name: limit
+        for name, given in _of_user(known, user).items()
+        if (limit := given.get(ALL_CLUSTERS, NO_LIMITS).space_bytes) is not None
+    }
+    most = max(found.values(), default=None)
+    return most, [name for name, limit in found.items() if limit == most]
+
+
+def _of_user(known: Membership, user: str) -> Mapping[str, Mapping[str, Quota]]:
+    """The limits of a user's groups, by group."""
+    return {name: known.quotas[name] for name in known.of_user.get(user, ()) if name in known.quotas}
+
+
+def _groups_said(names: Sequence[str]) -> str:
+    return f"group{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
+
+
+def _use(tally: Tally, source: str) -> Use:
     return Use(
+        source=source,
         quota=tally.limit.quota,
         running_jobs=len(tally.ends),
         waiting_jobs=tally.waiting,

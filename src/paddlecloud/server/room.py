@@ -41,8 +41,10 @@ class Room:
         limit_bytes: int | None,
         clock: Callable[[], datetime],
         shared: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        of_groups: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`shared` are the shared folders, by datacenter and name."""
+        """`shared` are the shared folders, by datacenter and name; `of_groups` is what a user may keep by a group."""
+        self._of_groups = of_groups
         self._shared = shared
         self._users = users
         self._use = use
@@ -58,7 +60,8 @@ class Room:
         if user.startswith(_SHARED):
             return None
         own = self._users.account(user).quota.space_bytes
-        return self._limit_bytes if own is None else own
+        given = self._of_groups(user) if own is None else own
+        return self._limit_bytes if given is None else given
 
     def used(self, user: str) -> int:
         recorded = sum(one.size_bytes for one in self._use.of(user))

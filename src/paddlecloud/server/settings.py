@@ -310,7 +310,15 @@ class QueueSettings:
     priority: int = setting(
         0, kinds.whole(-1000, 1000), "Added to the priority of its jobs; among those that wait, the higher goes first."
     )
-    users: tuple[str, ...] = setting((), kinds.names, "Who may use it; empty: everyone.")
+    users: tuple[str, ...] = setting((), kinds.names, "Who may use it; empty, and no groups: everyone.")
+    groups: tuple[str, ...] = setting(
+        (), kinds.names, 'Groups whose members may use it too, such as ["vision_lab"]; a group may also be given it.'
+    )
+    cpus: float | None = setting(None, kinds.cpus, "CPUs that all its jobs use at a time, at most; left out: no limit.")
+    memory: int | None = setting(None, kinds.size, "Memory that all its jobs use at a time; left out: no limit.")
+    gpus: int | None = setting(
+        None, kinds.whole(0, 100_000), "GPUs that all its jobs use at a time; left out: no limit."
+    )
     sbatch: Mapping[str, str] = setting(
         kinds.Table(),
         kinds.sbatch,

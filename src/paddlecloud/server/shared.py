@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from paddlecloud.model import pfs as names
 from paddlecloud.model.audit import Action
-from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
-from paddlecloud.model.group import ADMINS, EVERYBODY
+from paddlecloud.model.errors import ConflictError, InvalidError
+from paddlecloud.model.group import ADMINS
 from paddlecloud.model.shared import SharedFolder, SharedRequest, check_folder_name
-from paddlecloud.model.user import Role
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.auth import Identity
+from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.room import Room
 from paddlecloud.store.groups import Groups
@@ -26,9 +26,9 @@ from paddlecloud.store.users import Users
 class Granted:
     """What is shared with a user, by datacenter and name, and whether they may write there: asked by every request."""
 
-    def __init__(self, groups: Groups, users: Users) -> None:
+    def __init__(self, groups: Groups, memberships: Memberships) -> None:
         self._groups = groups
-        self._users = users
+        self._memberships = memberships
 
     def __call__(self, user: str) -> Mapping[Key, bool]:
         known = self._groups.membership()
@@ -42,18 +42,8 @@ class Granted:
         }
 
     def groups_of(self, user: str) -> frozenset[str]:
-        known = self._groups.membership()
-        mine = {EVERYBODY, *known.of_user.get(user, ())}
-        # Roles are not kept in memory: they are looked up only where it matters.
-        if any(ADMINS in grants for grants in known.shared.values()) and self._is_admin(user):
-            mine.add(ADMINS)
-        return frozenset(mine)
-
-    def _is_admin(self, user: str) -> bool:
-        try:
-            return self._users.get(user).role is Role.ADMIN
-        except NotFoundError:
-            return False
+        shared = self._groups.membership().shared
+        return self._memberships.names(user, admins=any(ADMINS in grants for grants in shared.values()))
 
 
 class SharedService:

@@ -20,8 +20,10 @@ from paddlecloud.model.units import describe_counts
 from paddlecloud.runtime.environments import NONE
 from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler import places
+from paddlecloud.scheduler.caps import counted, too_large
 from paddlecloud.scheduler.ledger import Standing
 from paddlecloud.scheduler.plan import describe
+from paddlecloud.scheduler.queues import Cap
 from paddlecloud.server.roles import COMMAND_BYTES, RESTARTS, check_role, check_text
 
 GPU, CPU = "gpu", "cpu"
@@ -52,6 +54,7 @@ class Limits:
     tasks: int
     wall_time_seconds: int  # of a job that asks for no time
     hang_seconds: int  # of a job that does not say when it hangs
+    cap: Cap | None = None  # what the jobs of its queue may use at a time
 
 
 def check_shape(spec: JobSpec, limits: Limits) -> None:
@@ -83,6 +86,8 @@ def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
     offers = _open_to(offers, lambda offer: offer.standing.refusal(spec, offer.capacity))
     spec = replace(spec, job_type=_job_type(spec, offers))
     offers = _large_enough(spec, offers)
+    if (cap := limits.cap) is not None:
+        offers = _open_to(offers, lambda offer: _above_cap(spec, offer, cap))
     spec = replace(spec, wall_time_seconds=_wall_time(spec, offers, limits))
     if spec.hang.after_seconds is None:
         spec = replace(spec, hang=replace(spec.hang, after_seconds=limits.hang_seconds))
@@ -289,6 +294,11 @@ def _large_enough(spec: JobSpec, offers: Sequence[Offer]) -> list[Offer]:
         for offer, need in needs
     )
     raise InvalidError(f"the job ({_counts(spec)}) can never run: {told}", field="roles")
+
+
+def _above_cap(spec: JobSpec, offer: Offer, cap: Cap) -> InvalidError | None:
+    need = counted(places.requests(spec, offer.capacity))
+    return None if need.fits(cap.room) else InvalidError(too_large(spec.queue, cap, need), field="roles")
 
 
 def _need(spec: JobSpec, offer: Offer) -> Resources | None:

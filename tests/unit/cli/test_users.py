@@ -43,10 +43,10 @@ def test_quota_has_a_line_for_each_cluster_and_one_for_all(server: Running, comm
     server.users.change("ann", quotas={"local": Quota(running_jobs=2, minutes_a_day=100, wall_time_seconds=1800)})
     server.run(name="counted")
     head, local, overall = lines(command.out("quota"))
-    assert head == ["CLUSTER", "RUNNING", "WAITING", "MINUTES TODAY", "WALL TIME", "INSTANCES", "SPACE"]
+    assert head == ["CLUSTER", "RUNNING", "WAITING", "MINUTES TODAY", "WALL TIME", "INSTANCES", "SPACE", "LIMITS OF"]
     assert local[:3] == ["local", "1 of 2", "0"]
     assert local[3].startswith("0 of 100 (resets at 20")
-    assert local[4:] == ["00:30:00", "no limit"]
+    assert local[4:] == ["00:30:00", "no limit", "own"]
     assert overall == ["all clusters", "1", "0", "0", "no limit", "no limit", "0 B"]
     server.users.change("ann", quotas={"local": None})
 
@@ -63,7 +63,7 @@ def test_limits_are_set_one_by_one_on_all_clusters_or_on_one_and_the_others_stay
     admin.type("user", "quota", "limited", "--minutes-a-day", "100", "--running-jobs", "none")
     assert limits(admin, "limited") == {"minutes_a_day": 100, "wall_time_seconds": 1800}
     table = admin.out("user", "quota", "limited", "--cluster", "local", "--instances", "3", "--waiting-jobs", "9")
-    assert lines(table)[1] == ["local", "0", "0 of 9", "0", "no limit", "3"]
+    assert lines(table)[1] == ["local", "0", "0 of 9", "0", "no limit", "3", "own"]
     assert limits(admin, "limited", "local") == {"instances": 3, "waiting_jobs": 9}
     listed = lines(admin.out("user", "list"))
     assert listed[0][3:9] == ["RUNNING JOBS", "MINUTES A DAY", "INSTANCES", "WALL TIME", "SPACE", "OWN LIMITS ON"]
@@ -114,7 +114,11 @@ def test_space_is_typed_and_shown_as_a_size_with_what_is_kept_of_it(server: Runn
     size = 3 * 2**19
     server.services.pfs.write(Who(user="keeper"), "/pfs/local/home/keeper/model", [bytes(size)], size=size)
     table = lines(admin.out("user", "quota", "keeper", "--space", "10Gi"))
-    assert [row[-1] for row in table] == ["SPACE", "no limit", "1.5 MiB of 10.0 GiB"]
+    assert [row[-2:] for row in table] == [
+        ["SPACE", "LIMITS OF"],
+        ["no limit", "no limit"],
+        ["1.5 MiB of 10.0 GiB", "own"],
+    ]
     assert limits(admin, "keeper") == {"space_bytes": 10 * 2**30}
     admin.type("user", "quota", "keeper", "--space", "none")
     assert lines(admin.out("quota", "--user", "keeper"))[2][-1] == "1.5 MiB"

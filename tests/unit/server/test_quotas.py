@@ -16,6 +16,7 @@ from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.server import config
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.store.db import Database
+from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
@@ -161,6 +162,7 @@ class Lab:
         self.quotas = QuotaService(
             settings=config.parse(plain, data=folder),
             users=self.users,
+            groups=Groups(self.database),
             jobs=self.jobs,
             database=self.database,
             clock=lambda: self.now,

@@ -59,4 +59,4 @@ def clusters(_: Caller, called: Called) -> Response:
 @router.get("/v1/queues", openapi_extra=says(list[Queue]))
 def queues(caller: Caller, called: Called) -> Response:
     """The queues that a job of the caller may name, and what they take."""
-    return answer(called.queues.list(caller.user.name))
+    return answer(called.queues.list(caller.user.name, called.loop.snapshot().placed))
