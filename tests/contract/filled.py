@@ -20,6 +20,7 @@ from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.settings import Settings
 from paddlecloud.store import schema
 from paddlecloud.store.buckets import Buckets
+from paddlecloud.store.configs import Configs
 from paddlecloud.store.db import reading
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.jobs import Idempotency, Jobs
@@ -78,6 +79,12 @@ def fill(settings: Settings) -> tuple[str, str]:
         jobs.record_tasks({held.handle: a_report(task, a_task("trainer-1"))})
         own = replace(a_job("ann").spec, public_bos=False, bos_url=stored.url, storage_key=stored.id)
         jobs.add(replace(a_job("ann"), spec=own), group="group", idempotency=Idempotency(key="k", body_hash="h"))
+        configs = Configs(database, Cipher(DataFolder(settings.server.data).key))
+        paper = a_job("ann")
+        words = ("gpuType is not looked at", "ü")
+        text = configs.written(paper.id, protocol=1, config='{"a": "ü"}', secrets={"a": "b"}, warnings=words)
+        jobs.add(paper, group="group", written=text)
+        configs.tag(paper.id, "标签")
         with database.write() as connection:
             row = {"at": NOW, "user": "ann", "address": "127.0.0.1", "action": "x", "target": "", "detail": "ü"}
             for _ in range(3):

@@ -169,3 +169,25 @@ def test_files_may_go_to_the_working_directory_itself(room: Room, source: Path) 
     alone = room.launch("cat part-5", inputs=[an_input(source / "part-5", ".")])
     room.run(alone)
     assert log(alone) == "5\n"
+
+
+def test_a_copy_is_the_tasks_own_to_change_and_has_another_name_beside_it(room: Room, source: Path) -> None:
+    (source / "run.sh").write_text("echo ran > made; cat made\n")
+    (source / "link").symlink_to("/etc/passwd")
+    command = "cd 'ann~job' && sh run.sh && echo more >> part-1 && rm part-2 && cat part-1 deep/er/more && ls"
+    launch = room.launch(command, command, inputs=[an_input(source, "code", copy=True, alias="ann~job")])
+    room.run(launch)
+    for number in range(2):
+        lines = log(launch, f"trainer-{number}").splitlines()
+        assert lines[:4] == ["ran", "1", "more", "more"]
+        assert lines[4:] == ["deep", "made", "part-0", "part-1", "part-3", "part-4", "part-5", "part-6", "run.sh"]
+    assert (source / "part-1").read_text() == "1\n"
+    assert (source / "part-2").exists()
+    assert not (source / "made").exists()
+
+
+def test_a_copy_of_one_file_is_a_file(room: Room, source: Path) -> None:
+    given = [an_input(source / "part-3", "in/one", copy=True)]
+    launch = room.launch("cat in/one; echo 4 > in/one; cat in/one", inputs=given)
+    assert room.run(launch).state is TaskState.SUCCEEDED
+    assert log(launch).splitlines() == ["3", "4"]
