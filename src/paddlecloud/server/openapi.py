@@ -29,6 +29,7 @@ from paddlecloud.model.finding import Finding
 from paddlecloud.model.group import Group, GroupChange, GroupRequest
 from paddlecloud.model.job import Job, JobSpec, Moved
 from paddlecloud.model.log import LogEnd, LogLength, LogPiece
+from paddlecloud.model.openpai.submitted import OpenPaiJob, OpenPaiRequest
 from paddlecloud.model.registry import Registry, RegistryRequest
 from paddlecloud.model.service import Cluster, Health, ProblemDetail, Queue
 from paddlecloud.model.shared import SharedFolder, SharedRequest
@@ -102,6 +103,7 @@ _CARRIED = (
     ),
     *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
     *(StorageKey, StorageKeyRequest, Group, GroupChange, GroupRequest, SharedFolder, SharedRequest),
+    *(OpenPaiJob, OpenPaiRequest),
     *(CopyReport, CopyRequest, Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest, RoomRequest),
 )
 _TITLES = {
