@@ -2,7 +2,7 @@
 # The engines that tests use, of Debian's packages, and HDFS: installed where one is missing and root may. Harmless everywhere
 # else: the tests that need an engine are skipped, and say so.
 SLURM="slurm-wlm slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge slurmdbd slurm-wlm-mysql-plugin
-    mariadb-server-core mariadb-client-core slurmrestd slurm-wlm-jwt-plugin"
+    mariadb-server-core mariadb-client-core slurmrestd slurm-wlm-jwt-plugin sudo"
 HADOOP="libjersey1-core-java libjersey1-server-java libjersey1-servlet-java libjsr311-api-java"
 export DEBIAN_FRONTEND=noninteractive
 
@@ -33,7 +33,7 @@ postgres() {
 
 slurm() {
     PATH=$PATH:/usr/sbin:/sbin
-    for program in munged slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db slurmrestd; do
+    for program in munged slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db slurmrestd sudo; do
         command -v "$program" >/dev/null && continue
         # Debian would start its daemons for the whole machine, where there is an init to do so; tests start their own.
         policy=/usr/sbin/policy-rc.d
