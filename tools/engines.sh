@@ -61,6 +61,23 @@ hdfs() {
     "$venv/bin/python" tools/hadoop.py "$venv/hdfs" || echo "HDFS could not be fetched; its tests are skipped" >&2
 }
 
+# Clients of other systems from npm, each pinned by hash in tools/npm: nothing of theirs is run to install them.
+clients() {
+    venv=${VENV:-.venv}
+    if ! command -v npm >/dev/null; then
+        wanted="nodejs npm"
+        # shellcheck disable=SC2086 # a list of words
+        install "clients from npm" $wanted
+    fi
+    command -v npm >/dev/null && [ -d "$venv" ] || return
+    cmp -s tools/npm/package-lock.json "$venv/npm/package-lock.json" && [ -e "$venv/npm/.made" ] && return
+    echo "fetching clients from npm for their tests …" >&2
+    mkdir -p "$venv/npm" && cp tools/npm/package.json tools/npm/package-lock.json "$venv/npm/" &&
+        (cd "$venv/npm" && npm ci --ignore-scripts --no-audit --no-fund >/dev/null 2>&1 && touch .made) ||
+        echo "clients from npm could not be fetched; their tests are skipped" >&2
+}
+
 postgres
 slurm
 hdfs
+clients

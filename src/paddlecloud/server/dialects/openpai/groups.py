@@ -75,8 +75,10 @@ def add_group(caller: Sender, called: Called, sent: Sent, origin: FromWhere) -> 
 
 @router.put("")
 def change_group(caller: Sender, called: Called, sent: Sent, origin: FromWhere) -> Response:
+    """Version 0.1.5 of the SDK sends the group itself, where the server had it in `data`."""
     caller.need_admin()
-    told = sent.fields().get("data")
+    fields = sent.fields()
+    told = fields.get("data", fields)
     if not isinstance(told, dict):
         raise refusals.invalid('"data" must be an object')
     name = text_of(told, "groupname")
