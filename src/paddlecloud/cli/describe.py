@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
 
 _DEFAULT_SHARE = "the default share"
+_INDENT = " " * 11  # below the first line of a field
 
 
 def describe(detail: JobDetail, now: datetime) -> str:
@@ -52,7 +53,8 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("cluster", job.placement.cluster if job.placement else spec.cluster),
         ("queue", spec.queue),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
-        ("command", trainer.command),
+        ("image", spec.image),
+        ("command", trainer.command.replace("\n", f"\n{_INDENT}")),
         ("inputs", ", ".join(one.source for one in spec.inputs)),
         ("tasks", describe_counts({role.name: role.count for role in spec.roles})),
         ("each", _shares(job)),
@@ -65,6 +67,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("limit", _limit(job)),
         *((removed.kind.value, removed.words) for removed in detail.removed),
         ("sending", detail.sending),
+        ("notes", f"\n{_INDENT}".join(detail.notes)),
     ]
 
 

@@ -23,7 +23,8 @@ class Forecast(Struct, frozen=True, kw_only=True):
 
 class JobDetail(Struct, frozen=True, kw_only=True):
     """All there is to say about one job. `log_tasks` are the tasks that have a log to read, `removed` what the server
-    has kept long enough, `sending` says what keeps its results from a bucket of its user's own."""
+    has kept long enough, `sending` says what keeps its results from a bucket of its user's own, `notes` what a job that
+    was written for another system asks for and does not get."""
 
     job: Job
     tasks: tuple[TaskReport, ...] = ()
@@ -32,6 +33,7 @@ class JobDetail(Struct, frozen=True, kw_only=True):
     log_tasks: tuple[str, ...] = ()
     removed: tuple[Removed, ...] = ()
     sending: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):

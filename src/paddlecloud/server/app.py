@@ -43,7 +43,7 @@ from paddlecloud.server.marks import Marks
 from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
-from paddlecloud.server.openpai import OpenPaiJobs, in_first_datacenter, secrets_of
+from paddlecloud.server.openpai import OpenPaiJobs, in_first_datacenter, notes_of, secrets_of
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.passes import Passes
 from paddlecloud.server.policy import policy_line
@@ -254,6 +254,7 @@ def _assemble(
         check_storage=carrier.service.check,
         check_inputs=carrier.checked,
         sending=carrier.service.sending,
+        notes=partial(notes_of, configs),
         hold_tree=uploads.trees.held,
         removed=house.remains.removed,
         snapshot=loop.snapshot,

@@ -46,6 +46,7 @@ class JobService:
         check_storage: Callable[[User, JobSpec], None],  # raises what is wrong with storage of the user's own
         check_inputs: Callable[[User, JobSpec], JobSpec],  # the job with its inputs as they are
         sending: Callable[[Job], str],  # what keeps its results from that storage
+        notes: Callable[[Job], Sequence[str]],  # what it asks for, in another system's words, and does not get
         find_registry: Callable[[str, str], object],  # user, name of a secret; NotFoundError
         hold_tree: Callable[[str, str], AbstractContextManager[object]],  # user, tree id; NotFoundError
         removed: Callable[[str], Sequence[Removed]],  # what a job has no more
@@ -64,6 +65,7 @@ class JobService:
         self._check_storage = check_storage
         self._check_inputs = check_inputs
         self._sending = sending
+        self._notes = notes
         self._hold_tree = hold_tree
         self._removed = removed
         self._snapshot = snapshot
@@ -147,6 +149,7 @@ class JobService:
             log_tasks=tuple(task_names(job)) if job.attempt and not has_no_logs else (),
             removed=tuple(removed),
             sending=self._sending(job),
+            notes=tuple(self._notes(job)),
         )
 
     def check_kept(self, job: Job, path: str) -> None:

@@ -6,7 +6,7 @@ A virtual cluster is a queue by its name, else a cluster by its own; `default` i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -202,6 +202,14 @@ def secrets_of(configs: Configs, job: Job) -> Mapping[str, Any]:
         return configs.secrets(job.id) if asks else {}
     except ConfigError as error:
         raise RefusedError(error.message) from None
+
+
+def notes_of(configs: Configs, job: Job) -> Sequence[str]:
+    """What a job of OpenPAI asks for and does not get."""
+    try:
+        return configs.get(job.id).warnings if job.spec.openpai is not None else ()
+    except NotFoundError:
+        return ()
 
 
 def in_first_datacenter(pfs_: Pfs, user: User, path: str) -> str:
