@@ -14,13 +14,14 @@ from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.local import Room
+from tests.contract.webhdfs_face import WebHdfsFace, serving
 from tests.hdfs import Hdfs
 from tests.migrated import migrated
 from tests.postgres import Postgres
 from tests.s3 import S3Server
 
 KINDS = ["sqlite", "postgres"]
-STORES = ["local", "s3", "hdfs"]
+STORES = ["local", "s3", "hdfs", "webhdfs"]
 
 
 @pytest.fixture(params=KINDS)
@@ -62,6 +63,13 @@ def users(database: Database, tmp_path: Path) -> Users:
     return Users(database, Cipher(tmp_path / "key"))
 
 
+@pytest.fixture(scope="session")
+def webhdfs_face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebHdfsFace]:
+    """One server of ours for all tests of this process, which speaks WebHDFS."""
+    with serving(tmp_path_factory.mktemp("webhdfs") / "data") as made:
+        yield made
+
+
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """The store of files under test, empty; one of another kind joins the contract by its name above."""
@@ -70,6 +78,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "hdfs":
         cluster: Hdfs = request.getfixturevalue("hdfs_cluster")
         return cluster.store()
+    if request.param == "webhdfs":
+        face: WebHdfsFace = request.getfixturevalue("webhdfs_face")
+        return face.store()
     server: S3Server = request.getfixturevalue("s3_server")
     return server.store()
 

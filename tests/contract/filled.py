@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from sqlalchemy import select, text
 
+from paddlecloud.model.attributes import Attributes
 from paddlecloud.model.bos import StorageKeyRequest
 from paddlecloud.model.group import GroupRequest
 from paddlecloud.model.registry import RegistryRequest
@@ -19,6 +20,7 @@ from paddlecloud.server import config, upkeep
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.settings import Settings
 from paddlecloud.store import schema
+from paddlecloud.store.attributes import FileAttributes, Said
 from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.configs import Configs
 from paddlecloud.store.db import reading
@@ -70,6 +72,10 @@ def fill(settings: Settings) -> tuple[str, str]:
         stored = buckets.add_key("ann", "key-1", bucket, NOW)
         Publications(database).publish("ann", "/pfs/local/home/ann/模型", NOW)
         PfsUse(database).put("ann", "local", size_bytes=2**40, files=3, at=NOW)
+        said = Said(
+            path="/pfs/local/home/ann/模型", area="/pfs/local/home/ann", version="1", attributes=Attributes(owner="x")
+        )
+        FileAttributes(database).put(said, NOW)
         jobs = Jobs(database)
         for state in WAY_TO:
             last = brought_to(jobs, state)

@@ -57,6 +57,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("group", _ACCOUNTS, "groups", "add, list, show, set, remove, join, leave: groups of users (for admins)"),
         Verb("token", _ACCOUNTS, "account", "create, list, revoke bearer tokens"),
         Verb("key", _ACCOUNTS, "account", "create, list, revoke access keys (ak, sk)"),
+        Verb("webhdfs", _ACCOUNTS, "webhdfs", "the address by which clients of HDFS reach your files"),
         Verb("audit", _ACCOUNTS, "audit", "who did what, when, from where (for admins)"),
         Verb("config", _ACCOUNTS, "account", "which server, who am I, and where that was read"),
         Verb("clusters", _SERVER, "jobs", "clusters that a job may name"),

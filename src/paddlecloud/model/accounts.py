@@ -97,6 +97,17 @@ class NewToken(Struct, frozen=True, kw_only=True):
     secret: str
 
 
+class WebHdfsAccess(Struct, frozen=True, kw_only=True):
+    """How clients of HDFS reach a user's files: `path`, behind the server's address, holds a secret of that user's.
+
+    `plain` is whose name alone is believed without it: nobody's (off), that of tasks, that of logins.
+    """
+
+    user: str
+    path: str
+    plain: str
+
+
 class RegistrationRequest(Struct, frozen=True, kw_only=True):
     email: str
 

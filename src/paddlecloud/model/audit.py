@@ -33,6 +33,7 @@ class Action(StrEnum):
     TOKEN_CREATE = "token.create"  # the token's id
     TOKEN_REVOKE = "token.revoke"  # the token's id
     TOKEN_REVOKE_OLD = "token.revoke_old"  # the user whose old clients must log in again
+    WEBHDFS_SHOW = "webhdfs.show"  # the user whose secret address was shown
     REGISTRY_ADD = "registry.add"  # the registry's name
     REGISTRY_DELETE = "registry.delete"  # the registry's name
     FILE_PUBLISH = "file.publish"  # the path that anybody may read by its address from now on

@@ -43,15 +43,15 @@ def boot_id() -> str:
     return smallfiles.read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
-def descendants(root: int) -> list[int]:
-    """Every living process below `root`, as /proc shows it now."""
+def descendants(*roots: int) -> list[int]:
+    """Every living process below these, as /proc shows it now."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
         found = _stat(str(pid))
         if found is not None and found.state not in "ZX":
             children.setdefault(found.parent, []).append(pid)
     below: list[int] = []
-    frontier = [root]
+    frontier = list(roots)
     while frontier:
         found_children = children.get(frontier.pop(), [])
         below += found_children

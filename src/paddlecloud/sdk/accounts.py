@@ -16,6 +16,7 @@ from paddlecloud.model.accounts import (
     TokenRequest,
     UserChange,
     UserRequest,
+    WebHdfsAccess,
 )
 from paddlecloud.model.audit import AuditEntry, AuditPage
 from paddlecloud.model.user import AccessKey, Account, Quota, Role, Scope, Token, User
@@ -136,6 +137,10 @@ class Accounts:
     def revoke_token(self, token: str) -> None:
         """Make a token, named by its id, worthless, at once."""
         self._http.request("DELETE", f"/v1/tokens/{token}")
+
+    def webhdfs(self) -> WebHdfsAccess:
+        """How clients of HDFS reach your files: an address with a secret in it, which is the same each time."""
+        return self._http.get(WebHdfsAccess, "/v1/webhdfs")
 
     def revoke_old_clients(self, user: str) -> None:
         """Make every token that a user's PaddlePaddle Cloud clients keep worthless, at once."""

@@ -1,5 +1,5 @@
-"""One line for each request, with an id that its answer carries too; queries and bodies, which may hold secrets, are
-left out. What nobody foresaw becomes an answer here: the traceback goes to the log, the id to the user."""
+"""One line for each request, with an id that its answer carries too; queries, bodies and secrets in paths are left
+out. What nobody foresaw becomes an answer here: the traceback goes to the log, the id to the user."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from paddlecloud.model.errors import InternalError
 from paddlecloud.server import logs
 from paddlecloud.server.problems import problem
+from paddlecloud.server.secret_paths import has_secret, without_secret
 
 log = logging.getLogger("paddlecloud.access")
 faults = logging.getLogger(__name__)
@@ -117,6 +119,9 @@ class AccessLog:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it was sent, percent-encoded, so that it cannot break the line."""
+    """The path as it was sent, percent-encoded, so that it cannot break the line; without a secret that it holds."""
+    path: str = scope["path"]
+    if has_secret(path):
+        return "…".join(map(quote, without_secret(path).split("…")))
     raw: bytes = scope.get("raw_path") or b""
-    return raw.decode("latin-1") if raw.isascii() else ascii(scope["path"])
+    return raw.decode("latin-1") if raw.isascii() else ascii(path)

@@ -20,6 +20,7 @@ from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.server import checkup, logs, problems, submission
 from paddlecloud.server.access_log import AccessLog
 from paddlecloud.server.accounts import Accounts
+from paddlecloud.server.attributes import AttributeService
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.carrier import open_carrier
@@ -28,13 +29,15 @@ from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters, load_backends
 from paddlecloud.server.datacenters import open_tree
 from paddlecloud.server.datadir import DataFolder, announced, hold, refuse_shared
-from paddlecloud.server.dialects import openpai, paddlecloud
+from paddlecloud.server.dialects import openpai, paddlecloud, webhdfs
 from paddlecloud.server.dialects.openpai.addresses import Addresses
 from paddlecloud.server.dialects.slashes import OneSlash
 from paddlecloud.server.discards import open_discards
 from paddlecloud.server.feed import Feed
 from paddlecloud.server.groups import GroupService
+from paddlecloud.server.hdfs_callers import HdfsCallers
 from paddlecloud.server.housekeeping import housekeeping
+from paddlecloud.server.inodes import Inodes
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.lifetime import Parts
 from paddlecloud.server.listening import Server, address, allow_open_files, listen, quiet_signals
@@ -63,6 +66,7 @@ from paddlecloud.server.streams import Streams
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.applications import Applications
+from paddlecloud.store.attributes import FileAttributes
 from paddlecloud.store.audit import Audit
 from paddlecloud.store.buckets import Buckets
 from paddlecloud.store.configs import Configs
@@ -156,7 +160,7 @@ def create(
     problems.install(app)
     app.add_middleware(OneSlash)
     app.add_middleware(Addresses)
-    for router in (*ROUTERS, *paddlecloud.ROUTERS, *openpai.ROUTERS):
+    for router in (*ROUTERS, *paddlecloud.ROUTERS, *openpai.ROUTERS, *webhdfs.ROUTERS):
         app.include_router(router)
     return app
 
@@ -174,8 +178,8 @@ def _assemble(
     uploads, results = Uploads(folder.files, spare_bytes=_SPARE_BYTES), Results(folder.results)
     changes, shares = Changes(), Shares()
     discards = open_discards(database, results, folder.marks, clock)
-    groups = Groups(database)
-    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard, groups)
+    groups, attributes = Groups(database), AttributeService(FileAttributes(database), clock)
+    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard, groups, attributes)
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
@@ -298,6 +302,9 @@ def _assemble(
             audit=audit,
             clock=clock,
         ),
+        attributes=attributes,
+        inodes=Inodes(),
+        hdfs_callers=HdfsCallers(users, cipher.sign, jobs, folder.tasks, settings.webhdfs.plain, logins.seen, clock),
         old_tokens=OldTokens(users, cipher.sign, logins),
         passes=Passes(users, EndedPasses(database), cipher.sign),
         applications=Applications(database, cipher),

@@ -89,6 +89,8 @@ async def identify_task(job_id: str, request: Request, services: Annotated[Servi
     """The job that one of its own tasks speaks for."""
     job = await run_in_threadpool(services.shipping.identify, job_id, request.headers.get("authorization", ""))
     request.state.user = job.user
+    if request.client is not None:
+        services.hdfs_callers.task_called(job, request.client.host)
     return job
 
 
@@ -101,8 +103,12 @@ async def identify_scraper(request: Request, services: Annotated[Services, Depen
 
 def _is_here(request: Request) -> bool:
     """Whether the request comes from this machine itself, not from a proxy on it that passes on what others ask."""
-    passed_on = any(name in request.headers for name in _PROXIED)
-    return request.client is not None and is_loopback(request.client.host) and not passed_on
+    return request.client is not None and is_loopback(request.client.host) and not is_passed_on(request)
+
+
+def is_passed_on(request: Request) -> bool:
+    """Whether a proxy says that it is one: the address is then that of the proxy."""
+    return any(name in request.headers for name in _PROXIED)
 
 
 async def identify_admin(identity: Annotated[Identity, Depends(identify)]) -> Identity:

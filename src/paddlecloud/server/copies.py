@@ -15,7 +15,8 @@ from paddlecloud.model.errors import ConflictError, InternalError, InvalidError,
 from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.transfers import CopiedFile, CopyReport
 from paddlecloud.model.tree import PACKED_BYTES
-from paddlecloud.server.pfs import Pfs, in_its_words, naming
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.pfs_words import in_its_words, naming
 
 log = logging.getLogger(__name__)
 

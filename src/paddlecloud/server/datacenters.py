@@ -21,6 +21,7 @@ from paddlecloud.model.pfs import Access, Area, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
 from paddlecloud.runtime import processes
+from paddlecloud.server.attributes import Noted
 from paddlecloud.server.copies import Copies
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.homes import make_output
@@ -91,6 +92,7 @@ def open_tree(
     clock: Callable[[], datetime],
     discard: Callable[[str, str], None],
     groups: Groups,
+    noted: Noted | None = None,
 ) -> Tree:
     stores = open_stores(settings, folder.pfs)
     outputs = LocalStore(folder.results)
@@ -106,7 +108,7 @@ def open_tree(
         of_groups=lambda user: space_of_groups(groups.membership(), user)[0],
     )
     granted = Granted(groups, Memberships(groups, users))
-    pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard, shared=granted)
+    pfs = Pfs(stores=stores, outputs=outputs, room=room, discard=discard, shared=granted, noted=noted)
     return Tree(
         stores=stores,
         outputs=outputs,

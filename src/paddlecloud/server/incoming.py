@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -14,7 +15,8 @@ from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import CHUNK_BYTES, Kind, is_digest
 from paddlecloud.model.units import format_size
 from paddlecloud.server.matching import entry_at
-from paddlecloud.server.pfs import Pfs, in_its_words
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.pfs_words import in_its_words
 
 LARGEST_BYTES = 2**40
 _CHECKED_BYTES = 1024 * 1024
@@ -24,6 +26,8 @@ class Incoming:
     def __init__(self, pfs: Pfs, drafts: Drafts) -> None:
         self._pfs = pfs
         self._drafts = drafts
+        self._lock = threading.Lock()
+        self._growing: set[str] = set()
 
     def begin(self, who: Who, path: str, size: int) -> None:
         """A file of this size is about to be filled. One that was begun with this size is gone on with; a file of
@@ -43,6 +47,32 @@ class Incoming:
         place = self._pfs.locate(who, path, Access.WRITE)
         with self._drafts.scratch(who.user) as scratch:
             yield Arriving(self._pfs, who, place, scratch, self._check)
+
+    @contextmanager
+    def longer(self, who: Who, path: str) -> Iterator[Arriving]:
+        """A file that is there, and what is to come behind its end; nobody sees any of that until all has come."""
+        place = self._pfs.locate(who, path, Access.WRITE)
+        with self._alone(place.path), self._drafts.scratch(who.user) as scratch:
+            with in_its_words(place):
+                store, inside = self._pfs.at(place)
+                with closing(store.open(inside)) as current:
+                    arriving = Arriving(self._pfs, who, place, scratch, self._check, behind=current.etag)
+                    for piece in current.pieces():
+                        arriving.take(piece)
+            yield arriving
+
+    @contextmanager
+    def _alone(self, path: str) -> Iterator[None]:
+        """Of two that make one file longer, what the first has sent would be lost."""
+        with self._lock:
+            if path in self._growing:
+                raise ConflictError(f"{path} is being made longer by another request: try again when that is over")
+            self._growing.add(path)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._growing.discard(path)
 
     def plan(self, who: Who, path: str, size: int, digests: Sequence[str]) -> Sequence[int]:
         """The numbers of the pieces (CHUNK_BYTES each, known by their SHA-256) that are still to be sent of a file.
@@ -152,16 +182,27 @@ class Incoming:
 
 
 class Arriving:
-    """One such file; `check` is asked again and again as it grows."""
+    """One such file; `check` is asked again and again as it grows.
+
+    `behind` is the etag of the file that it begins with, and takes the place of.
+    """
 
     def __init__(
-        self, pfs: Pfs, who: Who, place: Place, scratch: Scratch, check: Callable[[Who, Place, int], None]
+        self,
+        pfs: Pfs,
+        who: Who,
+        place: Place,
+        scratch: Scratch,
+        check: Callable[[Who, Place, int], None],
+        *,
+        behind: str | None = None,
     ) -> None:
         self._pfs = pfs
         self._who = who
         self._place = place
         self._scratch = scratch
         self._check = check
+        self._behind = behind
         self._checked = 0
         check(who, place, 0)
 
@@ -173,6 +214,10 @@ class Arriving:
             self._checked = self._scratch.size
 
     def finish(self) -> FileEntry:
+        if self._behind is not None:
+            with closing(self._pfs.open(self._who, self._place.path)) as current:
+                if current.etag != self._behind:
+                    raise ConflictError(f"{self._place.path} was changed while more of it came: send that again")
         return self._pfs.adopt(self._who, self._place.path, self._scratch.whole())
 
 

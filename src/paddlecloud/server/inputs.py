@@ -29,7 +29,8 @@ from paddlecloud.model.job import Input, Job, JobSpec
 from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
-from paddlecloud.server.pfs import Pfs, in_its_words
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.pfs_words import in_its_words
 from paddlecloud.server.settings import HdfsSettings
 
 

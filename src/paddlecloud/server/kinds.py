@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.units import parse_duration, parse_size
+
+T = TypeVar("T")
 
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _PASSWORD_OF_USER = re.compile(r"(://[^:@/?]*):.*@")
@@ -30,8 +33,10 @@ class Table(dict[str, str]):
         return hash(tuple(sorted(self.items())))
 
 
-def line(parse: Callable[[object], object], text: str) -> dict[str, Any]:
-    return {"parse": parse, "help": text}
+def setting(default: T, parse: Callable[[object], object], help: str) -> T:
+    """One line of settings.py. A field of a dataclass, typed as the value that it holds."""
+    made: T = field(default=default, metadata={"parse": parse, "help": help})
+    return made
 
 
 def text(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
@@ -17,9 +17,11 @@ from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.rates import Rates
 from paddlecloud.server.recent_passwords import RecentPasswords
+from paddlecloud.server.seen import Seen
 from paddlecloud.store.users import Users
 
 _AT_ONCE = 2
+_SEEN_LIFETIME = timedelta(seconds=4000)  # what a client of OpenPAI asks for when it logs in
 
 
 class Logins:
@@ -32,6 +34,7 @@ class Logins:
         self._audit = audit
         self._clock = clock
         self._recent = RecentPasswords()
+        self.seen = Seen(_SEEN_LIFETIME)
         # Anybody may try one and each takes long: the threads of all others are not theirs.
         self._threads = CapacityLimiter(_AT_ONCE)
 
@@ -51,6 +54,7 @@ class Logins:
             user = await run_in_threadpool(self._in_epoch, request.name, epoch)
             if user is not None:
                 self._rates.logged_in(user.name, origin.address)
+                self.seen.note(user.name, origin.address, self._clock())
                 return user
         return await to_thread.run_sync(self._check, request, origin, limiter=self._threads)
 
@@ -96,6 +100,7 @@ class Logins:
 
     def _came_in(self, user: str, origin: Origin, by: str) -> None:
         self._rates.logged_in(user, origin.address)
+        self.seen.note(user, origin.address, self._clock())
         self._audit.record(Action.LOGIN, origin, user=user, target=user, detail=by)
 
     def _known(self, name: str) -> str:

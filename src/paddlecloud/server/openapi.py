@@ -21,6 +21,7 @@ from paddlecloud.model.accounts import (
     TokenRequest,
     UserChange,
     UserRequest,
+    WebHdfsAccess,
 )
 from paddlecloud.model.audit import AuditPage
 from paddlecloud.model.away import Claim, OutputLength, Run, TaskNews
@@ -101,7 +102,7 @@ _CARRIED = (
         Token,
         TokenRequest,
     ),
-    *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest),
+    *(Collection, CollectionRequest, Space, UploadPlan, User, UserChange, UserRequest, WebHdfsAccess),
     *(StorageKey, StorageKeyRequest, Group, GroupChange, GroupRequest, SharedFolder, SharedRequest),
     *(OpenPaiJob, OpenPaiRequest),
     *(CopyReport, CopyRequest, Datacenter, FileEntry, FilePlan, FileRequest, FolderRequest, MoveRequest, RoomRequest),

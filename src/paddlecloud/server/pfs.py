@@ -5,7 +5,6 @@ The path is brought into its normal form, compared with who asks (model/pfs.py),
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -21,9 +20,11 @@ from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError
 from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.transfers import Datacenter, FileEntry, FilePage
 from paddlecloud.model.tree import PACKED_BYTES, Kind
+from paddlecloud.server.attributes import Noted, NothingNoted
 from paddlecloud.server.homes import make_output
 from paddlecloud.server.matching import entry_at, matches
 from paddlecloud.server.pages import below_behind, check_limit, folder, named, page
+from paddlecloud.server.pfs_words import in_its_words, naming
 from paddlecloud.server.transfers import packed
 
 _MATCHES = 100_000
@@ -56,6 +57,7 @@ class Pfs:
         room: Room,
         discard: Callable[[str, str], None],
         shared: Callable[[str], Mapping[tuple[str, str], bool]] = lambda _: {},
+        noted: Noted | None = None,
     ) -> None:
         """`shared` are the folders that are shared with a user, as they are at the moment (`Who.shared`)."""
         self._shared = shared
@@ -63,6 +65,7 @@ class Pfs:
         self._outputs = outputs
         self._room = room
         self._discard = discard
+        self._noted = noted or NothingNoted()
         self._made: set[tuple[str, str]] = set()
 
     @property
@@ -221,12 +224,14 @@ class Pfs:
         place = self.locate(who, path, Access.REMOVE)
         if place.area is Area.OUTPUT:
             self._remove_results(place, recursive=recursive)
+            self._noted.removed(place)
             return
         with in_its_words(place):
             store, inside = self.at(place)
             store.stat(inside)
             gone = store.usage(inside)
             store.remove(inside, recursive=recursive)
+        self._noted.removed(place)
         self._give_back(place, gone)
 
     def move(self, who: Who, source: str, target: str) -> FileEntry:
@@ -238,10 +243,11 @@ class Pfs:
             )
         with in_its_words(here), naming(there):
             store, inside = self.at(here)
-            if here.keeper == there.keeper:
-                store.move(inside, self.at(there)[1])
-            else:
-                self._hand_over(store, here, there)
+            with self._noted.moving(here, there, self._look):
+                if here.keeper == there.keeper:
+                    store.move(inside, self.at(there)[1])
+                else:
+                    self._hand_over(store, here, there)
         return self._stat(there)
 
     def _hand_over(self, store: Store, here: Place, there: Place) -> None:
@@ -320,6 +326,13 @@ class Pfs:
                 self._room.note(keeper, first.datacenter, -kept, -files)
             raise
 
+    def _look(self, path: str) -> FileEntry | None:
+        """What is at a path, whoever asks."""
+        place = pfs.locate(path, self.datacenters)
+        store, inside = self.at(place)
+        found = entry_at(store, inside)
+        return None if found is None else named(found, place, inside)
+
     def _stat(self, place: Place) -> FileEntry:
         if place.area is Area.ABOVE:
             return folder(place.path)
@@ -349,6 +362,7 @@ class Pfs:
                 raise ConflictError(f"{place.path} is not empty: remove it with all that is in it (-r)")
             store.remove(place.root, recursive=True)
         self._made.discard((datacenter, place.root))
+        self._noted.removed(place)
 
     def at(self, place: Place) -> tuple[Store, str]:
         """The store of a place, and its path there. The folders that everybody has are made when they are named."""
@@ -361,30 +375,3 @@ class Pfs:
                 make_output(store, place.root)
             self._made.add(key)
         return store, place.stored
-
-
-@contextmanager
-def in_its_words(place: Place) -> Iterator[None]:
-    """Let errors name the path as the caller knows it, not as a store does."""
-    try:
-        yield
-    except NotFoundError:
-        raise NotFoundError(f"{place.path}: no such file or directory", field="path") from None
-    except PaddleCloudError as error:
-        raise type(error)(_as_named(error.message, place), field=error.field) from None
-
-
-@contextmanager
-def naming(place: Place) -> Iterator[None]:
-    """The same for a second place, which may well not be there."""
-    try:
-        yield
-    except PaddleCloudError as error:
-        raise type(error)(_as_named(error.message, place), field=error.field) from None
-
-
-def _as_named(message: str, place: Place) -> str:
-    """A message in which a store quotes paths of its own, such as 'home/you/data', with what callers call them."""
-    above = "" if place.area is Area.OUTPUT else "(?:[^'\"]*?/)??"  # a store in a bucket may be in a folder of it
-    quoted = rf"(['\"]){above}{re.escape(place.root)}((?:/(?:\\.|(?!\1).)*)?)\1"
-    return re.sub(quoted, lambda found: place.top + found[2], message)

@@ -20,6 +20,7 @@ from paddlecloud.model.errors import (
     UnreachableError,
 )
 from paddlecloud.model.service import ProblemDetail
+from paddlecloud.server.secret_paths import without_secret
 
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
@@ -91,7 +92,7 @@ async def _of_the_framework(request: Request, error: Exception) -> Response:
     """Unknown paths and methods, which no route of ours was asked about."""
     if not isinstance(error, HTTPException):
         raise error
-    what = f"{request.method} {request.url.path}"
+    what = f"{request.method} {without_secret(request.url.path)}"
     ours: PaddleCloudError
     if error.status_code == 404:
         ours = NotFoundError(f"{what}: no such address; GET /v1/openapi.json lists those there are")

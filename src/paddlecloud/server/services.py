@@ -10,6 +10,7 @@ from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.finding import Finding
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.server.accounts import Accounts
+from paddlecloud.server.attributes import AttributeService
 from paddlecloud.server.audit import AuditService
 from paddlecloud.server.auth import Authenticator
 from paddlecloud.server.buckets import BucketService
@@ -17,7 +18,9 @@ from paddlecloud.server.changes import Changes
 from paddlecloud.server.clusters import Clusters
 from paddlecloud.server.copies import Copies
 from paddlecloud.server.groups import GroupService
+from paddlecloud.server.hdfs_callers import HdfsCallers
 from paddlecloud.server.incoming import Incoming
+from paddlecloud.server.inodes import Inodes
 from paddlecloud.server.jobs import JobService
 from paddlecloud.server.logins import Logins
 from paddlecloud.server.metrics import Metrics
@@ -58,6 +61,9 @@ class Services:
     incoming: Incoming
     copies: Copies
     shared: SharedService
+    attributes: AttributeService
+    inodes: Inodes
+    hdfs_callers: HdfsCallers
     old_tokens: OldTokens
     passes: Passes
     applications: Applications

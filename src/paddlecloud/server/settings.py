@@ -5,17 +5,18 @@ Parsing, `paddlecloud config --server` and the reference in docs/ read the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta, tzinfo
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.user import Quota
 from paddlecloud.server import kinds
+from paddlecloud.server.face_settings import OpenPaiSettings, WebHdfsSettings
+from paddlecloud.server.kinds import setting
 
 DEFAULT_PORT = 8642
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -28,14 +29,6 @@ SLURM = "slurm"
 # Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
 FREE_QUOTA = Quota(running_jobs=2, waiting_jobs=100, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
 _SUBMITS_A_MINUTE = 600
-
-T = TypeVar("T")
-
-
-def setting(default: T, parse: Callable[[object], object], help: str) -> T:
-    """One line of the tables below. A field of a dataclass, typed as the value that it holds."""
-    made: T = field(default=default, metadata={"parse": parse, "help": help})
-    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,19 +137,6 @@ class DatacenterSettings:
 class HdfsSettings:
     url: str = setting("", kinds.text, "Address of its WebHDFS, such as http://namenode:9870; several are joined by ;.")
     user: str = setting("", kinds.text, "Whom to read it as for jobs that name no user; empty: they have to.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenPaiSettings:
-    code_limit: int = setting(200_000_000, kinds.size, "Largest codeDir that a job may name.")
-    fs_uri: str = setting(
-        "", kinds.text, "What $PAI_DEFAULT_FS_URI stands for in jobs; empty: hdfs://<this server>:9000."
-    )
-    open_lists: bool = setting(
-        False,
-        kinds.yes_or_no,
-        "Show everybody's jobs to whoever asks by OpenPAI's first API, without a login, as OpenPAI did.",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +316,7 @@ class Settings:
     retention: RetentionSettings = RetentionSettings()
     pfs: PfsSettings = PfsSettings()
     openpai: OpenPaiSettings = OpenPaiSettings()
+    webhdfs: WebHdfsSettings = WebHdfsSettings()
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     datacenters: Mapping[str, DatacenterSettings] = field(default_factory=dict)
@@ -390,4 +371,5 @@ SECTIONS: Mapping[str, type] = {
     "retention": RetentionSettings,
     "pfs": PfsSettings,
     "openpai": OpenPaiSettings,
+    "webhdfs": WebHdfsSettings,
 }

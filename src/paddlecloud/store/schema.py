@@ -335,6 +335,21 @@ ended_passes = Table(
     Index("ix_ended_passes_expires_at", "expires_at"),
 )
 
+# What clients of HDFS said about files, by the hashes of their paths and of the folders that they are in.
+file_attributes = Table(
+    "file_attributes",
+    metadata,
+    _text("key", primary_key=True),
+    _text("folder"),
+    _text("area"),
+    _text("version"),
+    _time("at"),
+    _text("path"),
+    _text("said"),
+    Index("ix_file_attributes_folder", "folder"),
+    Index("ix_file_attributes_area", "area", "at"),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -11,7 +11,8 @@ from paddlecloud.files.local import LocalStore
 from paddlecloud.model import pfs as names
 from paddlecloud.model.errors import FullError, PaddleCloudError
 from paddlecloud.model.pfs import Who
-from paddlecloud.server.pfs import Pfs, in_its_words
+from paddlecloud.server.pfs import Pfs
+from paddlecloud.server.pfs_words import in_its_words
 from tests.unit.server.test_homes import Endless, no_discard
 
 ANN = Who(user="ann")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from paddlecloud.server import any_path as any_path  # what routes below name
 from paddlecloud.server.rest import (
     accounts,
     audit,

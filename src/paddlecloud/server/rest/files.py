@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from starlette.convertors import PathConvertor, register_url_convertor
 
 from paddlecloud.model import paths, wire
 from paddlecloud.model.transfers import FilePage, PackRequest, UploadPlan
@@ -14,15 +13,6 @@ from paddlecloud.server.caller import Called, Caller, ChunkBody, ManifestBody, P
 from paddlecloud.server.openapi import BYTES, TEXT, says
 from paddlecloud.server.rest.answers import answer, done, made_of
 from paddlecloud.server.rest.ranges import Digest, send
-
-
-class _AnyPath(PathConvertor):
-    """Starlette's own stops at a newline, which a file's name may hold."""
-
-    regex = r"[\s\S]*"
-
-
-register_url_convertor("any_path", _AnyPath())
 
 router = APIRouter(
     prefix="/v1", tags=["files"], default_response_class=Response, dependencies=[Depends(known_parameters)]

@@ -19,7 +19,7 @@ from paddlecloud.model.pfs import Access, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.caller import Called, FromWhere
-from paddlecloud.server.dialects.paddlecloud.answers import FileAnswer
+from paddlecloud.server.dialects.answers import FileAnswer
 from paddlecloud.server.dialects.paddlecloud.multipart import Part, receive
 from paddlecloud.server.dialects.paddlecloud.route import (
     LISTED,

@@ -25,7 +25,7 @@ from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import Kind
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.caller import Called, declared_bytes
-from paddlecloud.server.dialects.paddlecloud.answers import FileAnswer, Frame
+from paddlecloud.server.dialects.answers import FileAnswer, Frame
 from paddlecloud.server.dialects.paddlecloud.multipart import Part, receive
 from paddlecloud.server.dialects.paddlecloud.route import (
     LISTED,

@@ -1,0 +1,211 @@
+"""Who a client of WebHDFS speaks for: the secret in its address, or a name that is believed only from some places."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.model.user import Role, Scope
+from paddlecloud.server.logs import masked
+from paddlecloud.server.peers import Peers
+from paddlecloud.server.secret_paths import without_secret
+from paddlecloud.server.seen import Seen
+from tests.unit.server.hdfscalls import Hdfs, good, refusal
+from tests.unit.server.running import Running, running
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+PASSWORD = "correct horse"
+PLAIN = "/webhdfs/v1/?op=GETHOMEDIRECTORY&user.name="
+
+
+@pytest.fixture(scope="module")
+def by_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    plain = {"clusters": {"local": {"policy": "open"}}, "webhdfs": {"plain": "logins"}}
+    with running(tmp_path_factory.mktemp("logins") / "data", plain) as made:
+        for name in ("ann", "bob"):
+            made.users.change(name, password=PASSWORD)
+        yield made
+
+
+def asked(server: Running, path: str, **headers: str) -> tuple[int, str]:
+    answer = server.pool.request("GET", server.url + path, headers=headers)
+    return (answer.status, "") if answer.status == 200 else (refusal(answer)[0], refusal(answer)[2])
+
+
+def test_the_address_is_the_same_each_time_and_ends_with_all_that_its_user_came_in_by(server: Running) -> None:
+    token = server.add_user("eve")
+    first = server.ask("GET", "/v1/webhdfs", token=token).json()
+    assert first == server.ask("GET", "/v1/webhdfs", token=token).json()
+    assert (first["user"], first["plain"]) == ("eve", "tasks")
+    assert asked(server, f"{first['path']}/webhdfs/v1/eve?op=GETFILESTATUS&user.name=eve")[0] == 200
+    assert server.ask("DELETE", "/v1/users/eve/old-clients", token=token).status == 204
+    status, message = asked(server, f"{first['path']}/webhdfs/v1/eve?op=GETFILESTATUS&user.name=eve")
+    assert (status, "`paddlecloud webhdfs` prints the address" in message) == (401, True)
+    assert server.ask("GET", "/v1/webhdfs", token=token).json()["path"] != first["path"]
+
+
+def test_the_address_of_a_disabled_user_is_nobodys(server: Running) -> None:
+    fay = Hdfs(server, server.add_user("fay"), "fay")
+    assert fay.names("/user") == ["fay"]
+    server.users.change("fay", disabled=True)
+    assert refusal(fay.ask("GET", "/", "LISTSTATUS"))[:2] == (401, "SecurityException")
+
+
+def test_who_may_only_read_is_not_shown_an_address_to_write_by(server: Running) -> None:
+    assert server.ask("GET", "/v1/webhdfs", token=server.token("ann", Scope.READ)).status == 403
+
+
+def test_an_admin_is_a_user_like_others_by_it(server: Running) -> None:
+    root = Hdfs(server, server.root, "root-of-all")
+    assert refusal(root.ask("PUT", "/pfs/public/x", "MKDIRS"))[:2] == (403, "AccessControlException")
+
+
+def test_a_name_beside_the_secret_must_be_that_of_its_user(server: Running) -> None:
+    ann = Hdfs(server, server.ann, "ann")
+    top = f"{ann.top}/?op=LISTSTATUS"
+    assert asked(server, top)[0] == asked(server, f"{top}&user.name=ann&user.name=ann")[0] == 200
+    for names in ("user.name=bob", "user.name=ann&user.name=bob", "User.Name=bob", "user.name=ann&doas=bob"):
+        status, message = asked(server, f"{top}&{names}")
+        assert status == 401
+        assert message.startswith("this address is that of ann, and user.name says another: `paddlecloud webhdfs`")
+
+
+def test_a_secret_that_is_nobodys_is_refused_and_many_of_them_are_held_up(server: Running) -> None:
+    ann = Hdfs(server, server.ann, "ann")
+    wrong = [asked(server, f"/t/{secret}/webhdfs/v1/?op=LISTSTATUS") for secret in ("x", "pcw_" + "0" * 40)]
+    assert [status for status, _ in wrong] == [401, 401]
+    many = {asked(server, "/t/x/webhdfs/v1/?op=LISTSTATUS")[0] for _ in range(120)}
+    assert many == {401, 403}
+    assert ann.names("/user") == ["ann"]
+
+
+def test_a_stranger_is_told_what_to_do(server: Running) -> None:
+    for name in ("ann", "nobody", "", "ann&user.name=bob"):
+        answer = server.pool.request("GET", server.url + PLAIN + name)
+        status, exception, message = refusal(answer)
+        assert (status, exception) == (401, "SecurityException")
+        assert "`paddlecloud webhdfs` prints the address to use instead" in message
+
+
+def test_a_name_is_believed_from_where_it_has_just_logged_in_if_the_operator_says_so(by_login: Running) -> None:
+    assert asked(by_login, PLAIN + "ann")[0] == 401
+    login = by_login.pool.request("POST", by_login.url + "/v1/login", json={"name": "ann", "password": PASSWORD})
+    assert login.status == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+    assert asked(by_login, PLAIN + "bob")[0] == 401
+    wrong = by_login.pool.request("POST", by_login.url + "/v1/login", json={"name": "bob", "password": "wrong"})
+    assert wrong.status == 401
+    assert asked(by_login, PLAIN + "bob")[0] == 401
+    # Behind a proxy everybody has the address of the proxy.
+    assert asked(by_login, PLAIN + "ann", **{"X-Forwarded-For": "10.0.0.1"})[0] == 401
+
+
+def test_a_login_by_the_old_clients_way_counts_too(by_login: Running) -> None:
+    answer = by_login.pool.request(
+        "POST", by_login.url + "/api-token-auth/", json={"username": "bob", "password": PASSWORD}
+    )
+    assert answer.status == 200, answer.data
+    assert asked(by_login, PLAIN + "bob")[0] == 200
+
+
+def test_no_name_is_believed_where_that_is_off(tmp_path: Path) -> None:
+    plain = {"clusters": {"local": {"policy": "open"}}, "webhdfs": {"plain": "off"}}
+    with running(tmp_path / "data", plain) as server:
+        server.users.change("ann", password=PASSWORD)
+        server.pool.request("POST", server.url + "/v1/login", json={"name": "ann", "password": PASSWORD})
+        assert asked(server, PLAIN + "ann")[0] == 401
+
+
+def test_who_was_seen_is_forgotten_after_a_while_and_of_too_many_the_first() -> None:
+    seen = Seen(timedelta(minutes=1), most=2)
+    seen.note("ann", "10.0.0.1", NOW)
+    assert seen.lately("ann", "10.0.0.1", NOW + timedelta(seconds=60))
+    assert not seen.lately("ann", "10.0.0.1", NOW + timedelta(seconds=61))
+    assert not seen.lately("ann", "10.0.0.1", NOW - timedelta(seconds=61))
+    assert not seen.lately("ann", "10.0.0.2", NOW)
+    assert not seen.lately("bob", "10.0.0.1", NOW)
+    seen.note("bob", "10.0.0.1", NOW)
+    seen.note("ann", "10.0.0.1", NOW)
+    seen.note("cat", "10.0.0.1", NOW)
+    assert [seen.lately(name, "10.0.0.1", NOW) for name in ("ann", "bob", "cat")] == [True, False, True]
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_a_connection_is_known_by_the_process_that_holds_it(family: socket.AddressFamily, host: str) -> None:
+    with socket.create_server((host, 0), family=family) as listening:
+        port = listening.getsockname()[1]
+        script = f"import socket; s = socket.create_connection(({host!r}, {port})); s.recv(1)"
+        with subprocess.Popen([sys.executable, "-c", script]) as child, listening.accept()[0] as line:
+            client, server = line.getpeername()[:2], line.getsockname()[:2]
+            found = Peers().socket(client, server)
+            assert found is not None
+            assert Peers().is_below(found, "ann", [os.getpid()])
+            assert not Peers().is_below(found, "ann", [child.pid])
+            assert not Peers().is_below(found, "ann", [])
+            assert Peers().socket((client[0], 1), server) is None
+            line.sendall(b"x")
+
+
+def test_the_secret_is_in_no_line_of_the_log_in_no_metric_and_in_no_record(
+    server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann = Hdfs(server, server.ann, "ann")
+    secret = ann.secret.removeprefix("/t/")
+    encoded = "".join(f"%{ord(letter):02x}" for letter in secret)
+    with caplog.at_level(logging.INFO):
+        ann.write("/ann/f", b"1")
+        ann.ask("GET", "/ann/nothing", "OPEN")
+        for path in (
+            f"{ann.top}/ann?op=LISTSTATUS",
+            f"/t/{encoded}/webhdfs/v1/ann?op=LISTSTATUS",
+            f"/%74/{secret}/webhdfs/v1/ann/x?op=LISTSTATUS",
+            f"/t/{secret}",
+            f"/t/{secret}/webhdfs/v2",
+            f"//t/{secret}/webhdfs/v1/",
+            f"/webhdfs/t/{encoded}",
+        ):
+            answer = ann.raw("GET", path)
+            assert secret.encode() not in answer.data
+    # uvicorn's own log of requests goes nowhere (listening.py), but pytest catches it all the same.
+    records = [record for record in caplog.records if record.name != "uvicorn.access"]
+    lines = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in records)
+    assert "/t/…/webhdfs/v1/ann/f" in lines
+    assert secret not in lines
+    assert encoded not in lines
+    assert secret not in server.pool.request("GET", server.url + "/metrics").data.decode()
+    audited = str(server.get("/v1/audit?limit=500", server.root))
+    assert "webhdfs.show" in audited
+    assert secret not in audited
+
+
+def test_the_secret_has_the_shape_that_every_log_leaves_out() -> None:
+    secret = "pcw_" + "ab" * 20
+    assert masked(f"failed for http://box/t/{secret}/webhdfs/v1/x?op=OPEN") == "failed for http://box/t/pcw_…"
+    assert without_secret(f"/t/{secret}/webhdfs/v1/t/x") == "/t/…/webhdfs/v1/t/x"
+    assert without_secret(f"/x/{secret}") == "/x/…"
+
+
+def test_what_nobody_foresaw_is_told_in_the_shape_that_clients_read(
+    server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    gil = Hdfs(server, server.add_user("gil", Role.USER), "gil")
+    good(gil.ask("PUT", "/gil", "MKDIRS"))
+    pfs = server.services.pfs
+    stores = dict(pfs._stores)
+    pfs._stores = {"local": None}  # type: ignore[dict-item]
+    try:
+        status, exception, message = refusal(gil.ask("GET", "/gil", "LISTSTATUS"))
+    finally:
+        pfs._stores = stores
+    assert (status, exception) == (500, "RuntimeException")
+    assert "its log has it under request id" in message
+    assert gil.secret not in caplog.text
