@@ -27,6 +27,15 @@ class Cap:
             gpus=_PLENTY if self.gpus is None else self.gpus,
         )
 
+    def within(self, capacity: Resources) -> Resources:
+        """What of a cluster the jobs of the queue may use."""
+        most = self.room
+        return Resources(
+            cpus=min(most.cpus, capacity.cpus),
+            memory_bytes=min(most.memory_bytes, capacity.memory_bytes),
+            gpus=min(most.gpus, capacity.gpus),
+        )
+
     def describe(self, amount: Resources, *, of: bool = False) -> str:
         """An amount in words, of what is capped alone; `of`: with what the cap is ("2 of 4 CPUs")."""
         most = self.room

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from paddlecloud.files.base import Store, StoredFile
 from paddlecloud.files.drafts import Draft, Drafts, Scratch
 from paddlecloud.model.errors import ConflictError, InvalidError
-from paddlecloud.model.pfs import Access, Place, Who
+from paddlecloud.model.pfs import Access, Area, Place, Who
 from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import CHUNK_BYTES, Kind, is_digest
 from paddlecloud.model.units import format_size
@@ -37,7 +37,7 @@ class Incoming:
             store, inside = self._pfs.at(place)
             based = self._is_file(store, inside, place, size)
             if size:
-                self._drafts.begin(place.path, size, owner=who.user, based=based)
+                self._drafts.begin(_name(who, place), size, owner=who.user, based=based)
             elif not based:
                 self._pfs.write(who, path, (), size=0)
 
@@ -99,7 +99,7 @@ class Incoming:
     def chunk(self, who: Who, path: str, start: int, end: int) -> bytes | None:
         """The bytes of a range as whoever fills the file needs to know them; None: they are still to be sent."""
         place = self._pfs.locate(who, path, Access.READ)
-        draft = self._drafts.find(place.path)
+        draft = self._drafts.find(_name(who, place))
         with in_its_words(place):
             if draft is not None and not draft.based:
                 return draft.read(start, end, None)
@@ -111,7 +111,7 @@ class Incoming:
 
     def size(self, who: Who, path: str) -> int:
         """How long the file is that is being filled, or else is there."""
-        draft = self._drafts.find(self._pfs.locate(who, path, Access.READ).path)
+        draft = self._drafts.find(_name(who, self._pfs.locate(who, path, Access.READ)))
         return draft.size if draft is not None else self._pfs.stat(who, path).size
 
     def fill(self, who: Who, path: str, start: int, content: bytes) -> bool:
@@ -119,9 +119,9 @@ class Incoming:
         place = self._pfs.locate(who, path, Access.WRITE)
         with in_its_words(place):
             store, inside = self._pfs.at(place)
-            draft = self._drafts.find(place.path)
+            draft = self._drafts.find(_name(who, place))
             if draft is None:
-                draft = self._drafts.begin(place.path, store.stat(inside).size, owner=who.user, based=True)
+                draft = self._drafts.begin(_name(who, place), store.stat(inside).size, owner=who.user, based=True)
             if start < 0 or start + len(content) > draft.size:
                 raise InvalidError(
                     f"{place.path}: {len(content)} bytes at {start} are not within its {draft.size}", field="offset"
@@ -132,7 +132,7 @@ class Incoming:
                 with closing(store.open(inside)) as current:
                     whole = draft.write(start, content, current)
             if whole:
-                self._finish(place, draft)
+                self._finish(who, place, draft)
         return whole
 
     def _to_begin(self, who: Who, path: str, size: int) -> Place:
@@ -144,7 +144,7 @@ class Incoming:
 
     def _check(self, who: Who, place: Place, size: int) -> None:
         """Raise QuotaError if a file of this size, with what else its user has begun, is more than they may keep."""
-        self._pfs.check_room(place, size, held=self._drafts.held(who.user, but=place.path))
+        self._pfs.check_room(place, size, held=self._drafts.held(who.user, but=_name(who, place)))
 
     def _is_file(self, store: Store, inside: str, place: Place, size: int) -> bool:
         """Whether a file of this size is there."""
@@ -157,7 +157,7 @@ class Incoming:
         self, who: Who, place: Place, size: int, digests: Sequence[str], current: StoredFile | None
     ) -> Sequence[int]:
         # Another plan for the same path takes its place: pieces of two files must not become one.
-        draft = self._drafts.begin(place.path, size, owner=who.user, digests=digests)
+        draft = self._drafts.begin(_name(who, place), size, owner=who.user, digests=digests)
         missing = []
         for number, digest in enumerate(digests):
             start, end = _range(number, size)
@@ -169,12 +169,12 @@ class Incoming:
             else:
                 missing.append(number)
         if not missing:
-            self._finish(place, draft)
+            self._finish(who, place, draft)
         return missing
 
-    def _finish(self, place: Place, draft: Draft) -> None:
+    def _finish(self, who: Who, place: Place, draft: Draft) -> None:
         if not draft.changed():
-            self._drafts.drop(place.path)
+            self._drafts.drop(_name(who, place))
             return
         store, inside = self._pfs.at(place)
         with self._pfs.taking([(place, draft.size)], written=0), draft.taken() as whole:
@@ -219,6 +219,11 @@ class Arriving:
                 if current.etag != self._behind:
                     raise ConflictError(f"{self._place.path} was changed while more of it came: send that again")
         return self._pfs.adopt(self._who, self._place.path, self._scratch.whole())
+
+
+def _name(who: Who, place: Place) -> str:
+    """What a draft is known by. In a shared folder each has their own: what one began is theirs until it is whole."""
+    return f"{place.path}\0{who.user}" if place.area is Area.SHARED else place.path
 
 
 def _range(number: int, size: int) -> tuple[int, int]:

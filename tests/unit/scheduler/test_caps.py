@@ -121,6 +121,10 @@ def test_a_cap_speaks_only_of_what_it_caps(cap: Cap, said: str) -> None:
     assert cap.describe(Resources(cpus=2, memory_bytes=GIB, gpus=1)) == said
 
 
+def test_of_a_cluster_a_queue_has_no_more_than_its_cap() -> None:
+    assert Cap(cpus=4, gpus=9).within(MACHINE) == Resources(cpus=4, memory_bytes=64 * GIB, gpus=4)
+
+
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2), st.sampled_from(["narrow", "wide", ""])), max_size=12))
 def test_whatever_waits_no_plan_passes_a_cap(asked: list[tuple[int, int, str]]) -> None:
     waiting = [a_job(n, cpus=cpus, gpus=gpus, queue=queue) for n, (cpus, gpus, queue) in enumerate(asked, start=1)]

@@ -103,3 +103,13 @@ def test_its_user_removes_what_was_in_the_way(house: House) -> None:
     [aside] = [entry for entry in pfs.list(ANN, HOME).items if entry.kind is Kind.LINK]
     pfs.remove(ANN, aside.path)
     assert os.listdir(house.output.parent) == ["output"]
+
+
+def test_a_task_sees_the_folders_that_are_shared_with_its_user_where_every_client_does(house: House) -> None:
+    shared = {("local", "demo"): True, ("local", "data"): False, ("gone", "demo"): True}
+    found = {mount.target: mount for mount in mounts({"local": house.store}, house.outputs, "ann", shared)}
+    demo, data = found["/pfs/local/shared/demo"], found["/pfs/local/shared/data"]
+    assert (demo.writable, data.writable) == (True, False)
+    assert demo.source.is_dir()
+    assert demo.source.parts[-2:] == ("shared", "demo")
+    assert [target for target in found if "/shared/" in target] == ["/pfs/local/shared/data", "/pfs/local/shared/demo"]

@@ -161,6 +161,21 @@ def test_a_member_who_leaves_loses_it_at_once_and_so_does_a_group_that_it_is_tak
     assert server.ask("GET", f"/v1/files{DEMO}/a").status == 404  # another group of the same name is another
 
 
+def test_what_one_member_has_begun_is_theirs_until_it_is_whole(server: Running) -> None:
+    act(server, "PUT", "/v1/groups/lab/members/bob")
+    incoming, ann, bob = server.services.incoming, Who(user="ann"), Who(user="bob")
+    for who in (ann, bob):
+        incoming.begin(who, f"{DEMO}/x", 8)
+    incoming.fill(ann, f"{DEMO}/x", 0, b"anns")
+    assert incoming.chunk(ann, f"{DEMO}/x", 0, 4) == b"anns"
+    assert incoming.chunk(bob, f"{DEMO}/x", 0, 4) is None
+    assert incoming.fill(bob, f"{DEMO}/x", 0, b"bobs own")
+    assert server.ask("GET", f"/v1/files{DEMO}/x").data == b"bobs own"
+    act(server, "DELETE", "/v1/groups/lab/members/ann")
+    with pytest.raises(NotFoundError):
+        incoming.fill(ann, f"{DEMO}/x", 4, b"rest")
+
+
 def test_what_is_published_of_it_is_nothing(server: Running) -> None:
     put(server, f"{DEMO}/a", b"text")
     token = server.services.old_tokens.token_of(server.user("ann"))

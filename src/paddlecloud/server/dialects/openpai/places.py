@@ -110,9 +110,16 @@ def _clusters(called: Services) -> dict[str, tuple[Resources | None, Resources |
 def _has(
     called: Services, clusters: Mapping[str, tuple[Resources | None, Resources | None]], name: str
 ) -> Resources | None:
-    """What a virtual cluster can have: of a queue what its cluster has; of `default` what those of the list have."""
-    queue = called.settings.queues.get(name)
-    cluster = name if queue is None else queue.cluster
+    """What a virtual cluster can have: of a queue what its cluster has, or the queue's cap if that is less; of
+    `default` what those of the list have."""
+    queue, terms = called.settings.queues.get(name), called.queues.terms.get(name)
+    found = _of_clusters(called, clusters, name if queue is None else queue.cluster)
+    return found if found is None or terms is None or terms.cap is None else terms.cap.within(found)
+
+
+def _of_clusters(
+    called: Services, clusters: Mapping[str, tuple[Resources | None, Resources | None]], cluster: str
+) -> Resources | None:
     if cluster != DEFAULT:
         return clusters.get(cluster, (None, None))[0]
     known = [clusters[one][0] for one in called.settings.default_clusters if one in clusters]
