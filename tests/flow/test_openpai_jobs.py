@@ -184,7 +184,7 @@ def test_a_failure_that_no_attempt_mends_is_not_tried_again(desk: Lab) -> None:
 def test_code_that_is_not_there_or_too_large_is_refused_when_it_is_submitted(lab: Lab) -> None:
     lab.configure("[openpai]\ncode_limit = 1000\n")
     lab.type("up")
-    file = v1(lab, "true", codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/none")
+    file = v1(lab, "test ! -e none", codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/none")
     vscode(file, **{"upload.enabled": False})
     assert "does not exist" in lab.type("submit", str(file), code=None).stderr
     vscode(file, **{"upload.enabled": True})

@@ -133,3 +133,13 @@ def test_a_job_without_end_of_retries_is_started_again_and_one_for_ever_after_it
         move = lifecycle.advance(job, a_report(S, S, S), NOW, attempts_limit=1)
         assert move is not None
         assert lifecycle.apply(job, move).retries == {StopReason.DONE: 1}
+
+
+def test_a_job_without_awaited_successes_is_quiet_when_all_that_run_are() -> None:
+    job = a_job(OFF, OFF)
+    quiet = tuple(replace(task, quiet_since=NOW) for task in a_report(R, R, R).tasks)
+    move = lifecycle.advance(job, Report(tasks=quiet), NOW, attempts_limit=1)
+    assert move is not None
+    assert move.quiet_since == NOW
+    one_works = (replace(quiet[0], quiet_since=None), *quiet[1:])
+    assert lifecycle.advance(job, Report(tasks=one_works), NOW, attempts_limit=1) is None

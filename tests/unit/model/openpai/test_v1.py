@@ -166,3 +166,9 @@ def test_a_form_that_contradicts_itself_is_refused(pairs: list[tuple[str, str]])
 
 def test_a_form_gives_lists_in_the_order_of_their_numbers() -> None:
     assert form.value([("a[1][b]", "y"), ("a[0][b]", "x")]) == {"a": [{"b": "x"}, {"b": "y"}]}
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\ud800", 10**30, object()])
+def test_a_value_that_no_file_could_mean_is_refused(value: object) -> None:
+    with pytest.raises(InvalidError):
+        v1.job(_job(extras={"x": value}), user="u")
