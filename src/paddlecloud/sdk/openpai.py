@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paddlecloud.model import pfs
+from paddlecloud.model import hdfspath
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai import v1, v2, vscode
 from paddlecloud.model.openpai.submitted import OpenPaiJob, OpenPaiRequest
@@ -110,16 +110,12 @@ def _user(client: Client) -> str:
 def _in_pfs(client: Client, path: str) -> str:
     """Where a path of HDFS is: a home in the first datacenter, or a folder that is shared there."""
     first, user = client.pfs.datacenters()[0], _user(client)
-    parts = [part for part in path.split("/") if part]
-    if ".." in parts or "." in parts or not parts:
+    top = path.strip("/").partition("/")[0]
+    view = hdfspath.View(user=user, datacenter=first.name, shared=() if top == user else (top,))
+    found = hdfspath.locate(path, view).pfs
+    if not found:
         raise InvalidError(f"codeDir {path[:200]!r} is no path of a folder", field="codeDir")
-    if parts[0] == pfs.ROOT:
-        return "/" + "/".join(parts)
-    if parts[0] == "user":
-        parts = parts[1:]
-    if parts[:1] == [user]:
-        return "/".join([first.home, *parts[1:]])
-    return f"/{pfs.ROOT}/{first.name}/shared/{'/'.join(parts)}"
+    return found
 
 
 def _files(folder: Path) -> Iterator[str]:

@@ -12,17 +12,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddlecloud.backends.base import RefusedError
-from paddlecloud.model import inputs, pfs
+from paddlecloud.model import hdfspath, inputs, pfs
 from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, PaddleCloudError
 from paddlecloud.model.job import DEFAULT, Input, Job, JobSpec
 from paddlecloud.model.openpai import v1, v2
 from paddlecloud.model.openpai.submitted import FS_URI, OpenPaiJob, OpenPaiRequest, Submitted
 from paddlecloud.model.openpai.template import uses_secrets
+from paddlecloud.model.pfs import Who
 from paddlecloud.model.user import User
 from paddlecloud.server import yamltext
 from paddlecloud.server.audit import Origin
 from paddlecloud.server.inputs import InputService
 from paddlecloud.server.jobs import JobService
+from paddlecloud.server.pages import PAGE
 from paddlecloud.server.pfs import Pfs
 from paddlecloud.server.settings import Settings
 from paddlecloud.store.configs import Config, Configs
@@ -212,16 +214,12 @@ def notes_of(configs: Configs, job: Job) -> Sequence[str]:
         return ()
 
 
-def in_first_datacenter(pfs_: Pfs, user: User, path: str) -> str:
-    """The path of the PFS that a path of HDFS means to a user."""
-    parts = pfs.normal(path)
-    first = pfs_.datacenters[0]
-    if parts[:1] == ("pfs",):
-        return "/" + "/".join(parts)
-    if parts[:1] in (("user",), (user.name,)):
-        own = parts[1:] if parts[0] == "user" else parts
-        return "/".join([pfs.home(first, own[0]), *own[1:]]) if own else ""
-    return f"/pfs/{first}/shared/{'/'.join(parts)}" if parts else ""
+def meant_in(tree: Pfs, user: User, path: str) -> str:
+    """The path of the PFS that a path of HDFS means to a user; "": none."""
+    first = tree.datacenters[0]
+    folders = tree.list(Who(user=user.name), pfs.shared(first, ""), limit=PAGE).items
+    shared = [folder.path.rpartition("/")[2] for folder in folders]
+    return hdfspath.locate(path, hdfspath.View(user=user.name, datacenter=first, shared=shared)).pfs
 
 
 def _json(text: str) -> object | None:
