@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from paddlecloud.server.dialects.openpai import groups, jobs, jobs_v1, login, logs, places, unknown, users
+from paddlecloud.server.dialects.openpai import groups, jobs, jobs_v1, login, logs, places, portal, unknown, users
 
 # What is not known is answered last.
 ROUTERS = (
     *(login.router, jobs.router, jobs_v1.router, logs.router, users.router, groups.router, places.router),
+    *portal.ROUTERS,
     unknown.router,
 )

@@ -25,7 +25,7 @@ def list_virtual_clusters(request: Request, caller: Caller, called: Called) -> R
     """Those that the caller may submit to; of an admin all. `?nodes` asks for the GPUs of each machine instead."""
     if "nodes" in request.query_params:
         return json_answer(people.node_gpus(_clusters(called)))
-    return json_answer(_shown(called, pools_of(called, caller)))
+    return json_answer(shown_clusters(called, pools_of(called, caller)))
 
 
 @router.get("/api/v1/virtual-clusters/{name}")
@@ -33,7 +33,7 @@ def list_virtual_clusters(request: Request, caller: Caller, called: Called) -> R
 def get_virtual_cluster(name: str, caller: Caller, called: Called) -> Response:
     if name not in pools_of(called, caller):
         raise refusals.no_virtual_cluster(name[:80])
-    return json_answer(_shown(called, [name])[name])
+    return json_answer(shown_clusters(called, [name])[name])
 
 
 @router.get("/api/v2/virtual-clusters/{name}/sku-types")
@@ -88,7 +88,7 @@ def pools(called: Services, user: str | None = None) -> list[str]:
     return list(dict.fromkeys([DEFAULT, *queues, *called.settings.clusters]))
 
 
-def _shown(called: Services, names: list[str]) -> dict[str, Any]:
+def shown_clusters(called: Services, names: list[str]) -> dict[str, Any]:
     snapshot = called.loop.snapshot()
     clusters = _clusters(called)
     return {

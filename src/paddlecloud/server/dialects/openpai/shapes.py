@@ -126,35 +126,35 @@ def _messages(job: Job, failed: TaskReport | None) -> dict[str, Any]:
 def _task(found: JobDetail, name: str, role: RoleSpec, index: int, span: Span | None) -> dict[str, Any]:
     job = found.job
     latest = span is None or span.attempt == job.attempt
-    report = _report(found, role, index)
-    placed = _placed(job, role, index) if latest else None
-    word = states.task_state(report, job.state)
-    ended = report.state.ended
-    code = task_code(report, job.state) if ended else None
+    task = report(found, role, index)
+    put = placed(job, role, index) if latest else None
+    word = states.task_state(task, job.state)
+    ended = task.state.ended
+    code = task_code(task, job.state) if ended else None
     attempt = attempt_number(job, span)
     return {
         "taskIndex": index,
-        "taskUid": f"{job.id}-{attempt}-{report.name}",
+        "taskUid": f"{job.id}-{attempt}-{task.name}",
         "taskState": word,
-        "containerId": None if not job.attempt else f"{job.handle if span is None else span.handle}-{report.name}",
-        "containerIp": None if placed is None else placed.address,
-        "containerNodeName": node_name(job, placed),
-        "containerPorts": {} if placed is None else ports(placed),
-        "containerGpus": None if placed is None or not placed.gpus else gpu_mask(placed.gpus),
-        "containerLog": log_address(job.user, name, attempt, role.name, index, report.restarts),
+        "containerId": None if not job.attempt else f"{job.handle if span is None else span.handle}-{task.name}",
+        "containerIp": None if put is None else put.address,
+        "containerNodeName": node_name(job, put),
+        "containerPorts": {} if put is None else ports(role, put),
+        "containerGpus": None if put is None or not put.gpus else gpu_mask(put.gpus),
+        "containerLog": log_address(job.user, name, attempt, role.name, index, task.restarts),
         "containerExitCode": code,
-        "containerExitSpec": exits.task_spec(report, job.state, code) if ended else None,
-        "containerExitDiagnostics": report.outcome if ended else None,
-        "retries": report.restarts,
-        "accountableRetries": report.restarts,
+        "containerExitSpec": exits.task_spec(task, job.state, code) if ended else None,
+        "containerExitDiagnostics": task.outcome if ended else None,
+        "retries": task.restarts,
+        "accountableRetries": task.restarts,
         "createdTime": milliseconds(job.created_at),
-        "launchedTime": milliseconds(report.started_at),
-        "completedTime": milliseconds(report.ended_at),
-        "attemptId": report.restarts,
+        "launchedTime": milliseconds(task.started_at),
+        "completedTime": milliseconds(task.ended_at),
+        "attemptId": task.restarts,
         "attemptState": word,
         "currentAttemptCreatedTime": milliseconds(job.created_at),
-        "currentAttemptLaunchedTime": milliseconds(report.started_at),
-        "currentAttemptCompletedTime": milliseconds(report.ended_at),
+        "currentAttemptLaunchedTime": milliseconds(task.started_at),
+        "currentAttemptCompletedTime": milliseconds(task.ended_at),
     }
 
 
@@ -262,13 +262,13 @@ def _retries(attempt: int, retries: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _report(found: JobDetail, role: RoleSpec, index: int) -> TaskReport:
+def report(found: JobDetail, role: RoleSpec, index: int) -> TaskReport:
     name = task_name(role.name, index)
     waiting = TaskReport(name=name, state=TaskState.STARTING)
     return next((task for task in found.tasks if task.name == name), waiting)
 
 
-def _placed(job: Job, role: RoleSpec, index: int) -> TaskPlacement | None:
+def placed(job: Job, role: RoleSpec, index: int) -> TaskPlacement | None:
     tasks = () if job.placement is None else job.placement.tasks
     return next((task for task in tasks if task.role == role.name and task.index == index), None)
 
@@ -279,8 +279,13 @@ def node_name(job: Job, placed: TaskPlacement | None) -> str | None:
     return placed.address or job.placement.cluster
 
 
-def ports(placed: TaskPlacement) -> dict[str, str]:
-    return {"http": ",".join(str(port) for port in placed.ports[:1])} if placed.ports else {}
+def ports(role: RoleSpec, placed: TaskPlacement) -> dict[str, str]:
+    """By label, those that every task has among them."""
+    return {
+        label: ",".join(str(placed.ports[place]) for place in places)
+        for label, places in role.labels.items()
+        if all(place < len(placed.ports) for place in places)
+    }
 
 
 def gpu_mask(gpus: Sequence[int]) -> int:

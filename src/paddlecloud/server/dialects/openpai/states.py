@@ -47,6 +47,11 @@ RANKS: Mapping[JobState, int] = {
 }
 
 
+def word(state: JobState) -> str:
+    """What a state is called where nothing else is known of the job."""
+    return _STATES.get(state, STOPPING)
+
+
 def state(job: Job | Listed) -> str:
     """A job that is being stopped runs on, unless its user has asked for it."""
     if job.state is JobState.KILLING:
