@@ -184,6 +184,8 @@ class Hdfs:
             "dfs.replication": str(DATANODES),
             "dfs.webhdfs.enabled": "true",
             "dfs.permissions.enabled": "true",
+            "dfs.namenode.acls.enabled": "true",
+            "dfs.checksum.type": "CRC32",
         }
 
 
