@@ -97,6 +97,10 @@ class RoleSpec(Struct, frozen=True, kw_only=True):
         return found
 
     @property
+    def port_count(self) -> int:
+        return max([PORTS_PER_TASK, *(place + 1 for places in self.labels.values() for place in places)])
+
+    @property
     def wishes(self) -> dict[int, int]:
         """The ports that it wishes for, by their place among a task's ports."""
         places = self.labels

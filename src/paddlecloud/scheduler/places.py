@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import NoReturn
 
 from msgspec.structs import replace
 
@@ -28,6 +29,10 @@ from paddlecloud.model.job import (
 PORTS = range(20_000, 32_000)
 _PORT_BLOCKS = range(PORTS.start, PORTS.stop, PORTS_PER_TASK)
 _ADDRESSES = range(2, 2**16 - 1)
+
+
+class NoPortsError(Exception):
+    """There are not enough free ports for a job now; the message says so."""
 
 
 def requests(spec: JobSpec, capacity: Resources | None) -> list[TaskPlacement]:
@@ -123,11 +128,14 @@ class _FreePorts:
         """Those of one task: as many as its labels stand for, and what it wishes for where that is free."""
         asked = self._roles[role]
         wished = self._wished(asked)
-        count = max([PORTS_PER_TASK, *(place + 1 for places in asked.labels.values() for place in places)])
+        count = asked.port_count
         ports: list[int] = []
         while len(ports) < count:
-            ports += next(self._blocks)
+            ports += next(self._blocks, ()) or self._refuse()
         return tuple(wished.get(place, port) for place, port in enumerate(ports[:count]))
+
+    def _refuse(self) -> NoReturn:
+        raise NoPortsError(f"all ports from {PORTS[0]} to {PORTS[-1]} are given out or wanted by this job itself")
 
     def _wished(self, role: RoleSpec) -> dict[int, int]:
         """A port that its cluster has just refused is not tried again."""

@@ -142,12 +142,16 @@ class _Room:
         span = expected(job) if clip is None else timedelta(seconds=clip)
         if (kept := self.reservations.get(name)) and not kept.lets_pass(need, self.snapshot.now + span):
             return f"the room it needs on {name} is kept for {kept.job}, which is before it"
+        if capped is not None and (why := self.caps.why_kept(job, capped, self.snapshot.now + span)):
+            return why
+        try:
+            placement = self._hold(name, job, need, self.snapshot.now + span)
+        except places.NoPortsError as error:
+            return f"{name}: {error}"
         if capped is not None:
-            if why := self.caps.why_kept(job, capped, self.snapshot.now + span):
-                return why
             self.caps.take(job, capped, self.snapshot.now + span)
         standing.start(self.snapshot.now, span)
-        return replace(self._hold(name, job, need, self.snapshot.now + span), wall_time_seconds=clip)
+        return replace(placement, wall_time_seconds=clip)
 
     def _hold(self, name: str, job: Job, need: Resources, end: datetime) -> Placement:
         capacity, left = self.snapshot.clusters[name], self.free[name]

@@ -19,6 +19,7 @@ from paddlecloud.model.openpai import v1, v2
 from paddlecloud.model.openpai.submitted import FS_URI, OpenPaiJob, OpenPaiRequest, Submitted
 from paddlecloud.model.openpai.template import uses_secrets
 from paddlecloud.model.pfs import Who
+from paddlecloud.model.units import format_duration
 from paddlecloud.model.user import User
 from paddlecloud.server import yamltext
 from paddlecloud.server.audit import Origin
@@ -133,7 +134,7 @@ class OpenPaiJobs:
                 warnings=submitted.warnings,
             ),
         )
-        return OpenPaiJob(job=job, warnings=submitted.warnings)
+        return OpenPaiJob(job=job, warnings=(*submitted.warnings, *_limited(job, submitted)))
 
     def _in_virtual_cluster(self, spec: JobSpec, name: str) -> JobSpec:
         if name in self._settings.queues:
@@ -195,6 +196,14 @@ class OpenPaiJobs:
                 field="codeDir",
             )
         return found, ""
+
+
+def _limited(job: Job, submitted: Submitted) -> list[str]:
+    limit = job.spec.wall_time_seconds
+    if limit is None or submitted.spec.wall_time_seconds is not None:
+        return []
+    instead = "extras: {paddlecloud: {time_limit: 24h}}"
+    return [f"it may run for {format_duration(limit)}, as jobs do here that ask for no time: for more, write {instead}"]
 
 
 def secrets_of(configs: Configs, job: Job) -> Mapping[str, Any]:

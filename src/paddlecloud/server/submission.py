@@ -32,6 +32,7 @@ DISTRIBUTIONS = ("PSERVER", "NCCL2")
 PRIORITIES = range(-1000, 1001)
 NAME_CHARACTERS = 255
 ENV_BYTES = 100_000
+PORTS_OF_A_JOB = 8_000
 WALL_TIME_SECONDS = 10 * 365 * 86400
 LEAST_HANG_SECONDS = 5
 
@@ -112,6 +113,11 @@ def _check_roles(spec: JobSpec, limits: Limits) -> None:
         seen.add(role.name)
     if not spec.first_role_ends and all(role.successes_needed == 0 for role in spec.roles):
         raise InvalidError("roles: no role needs a success, so the job could not end", field="roles")
+    if (ports := sum(role.count * role.port_count for role in spec.roles)) > PORTS_OF_A_JOB:
+        raise InvalidError(
+            f"the job asks for {ports} ports ({_counts(spec)}); {PORTS_OF_A_JOB} is the most: ask for fewer of a task",
+            field="roles",
+        )
     if spec.tasks > limits.tasks:
         raise InvalidError(
             f"the job has {spec.tasks} tasks ({_counts(spec)}); this server takes {limits.tasks} at most", field="roles"

@@ -12,9 +12,9 @@ import yaml
 
 from paddlecloud.model.errors import InvalidError
 
-MOST_BYTES = 2_000_000
+MOST_CHARACTERS = 1_000_000
 _LEVELS = 60
-_NODES = 100_000
+_NODES = 20_000
 _TRUE_FALSE = re.compile(r"true|True|TRUE|false|False|FALSE")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 _NUMBER = re.compile(
@@ -67,8 +67,8 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 
 def read(text: str) -> object:
     """The value that a text stands for; InvalidError says what is wrong with it, and where."""
-    if len(text) > MOST_BYTES:
-        raise InvalidError(f"the YAML is longer than {MOST_BYTES} characters")
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidError(f"the YAML is longer than {MOST_CHARACTERS} characters")
     loader = None
     try:
         loader = _Loader(text)

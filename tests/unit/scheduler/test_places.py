@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from paddlecloud.model.job import Job, JobSpec, Placement, Ports, Resources, RoleSpec
 from paddlecloud.scheduler import places
+from paddlecloud.scheduler.plan import Snapshot, plan
 
 ROOM = Resources(cpus=8, memory_bytes=2**33)
 
@@ -59,3 +60,13 @@ def test_tasks_of_a_cluster_that_finds_nodes_itself_have_their_labels_too() -> N
     found = places.leave_open(job, "slurm", places.requests(job.spec, None))
     assert [len(task.ports) for task in found.tasks] == [7, 7]
     assert found.tasks[0].ports[4:] == (9000, 9001, 9002)
+
+
+def test_a_job_for_which_there_are_no_ports_waits_and_is_told_so() -> None:
+    job = a_job({"web": Ports(count=96)}, count=200)
+    snapshot = Snapshot(
+        now=job.created_at, waiting=[job], placed=[], clusters={"local": replace(ROOM, cpus=1000)}, default=["local"]
+    )
+    decided = plan(snapshot)
+    assert decided.placements == []
+    assert "all ports" in decided.reasons[job.id]

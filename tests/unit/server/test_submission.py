@@ -74,6 +74,7 @@ def spec(*roles: RoleSpec, **changes: Any) -> JobSpec:
         (spec(role(ports={"a": Ports(count=0)})), "roles[0].ports.a"),
         (spec(role(ports={"a": Ports(count=2, begin=65535)})), "roles[0].ports.a"),
         (spec(role(ports={"a": Ports(count=101)})), "roles[0].ports"),
+        (spec(role(count=100, ports={"a": Ports(count=99)})), "roles"),
         (spec(role(shared_memory_bytes=-1)), "roles[0].shared_memory_bytes"),
         (spec(role(min_failed=0)), "roles[0].min_failed"),
         (spec(role(min_failed=2)), "roles[0].min_failed"),

@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai.reading import Fields, shown
+from paddlecloud.model.units import parse_duration
 
 PRIORITIES = {"crit": 200, "prod": 100, "test": 0, "oppo": -100}
+OWN = "paddlecloud"
 PLUGINS = "com.microsoft.pai.runtimeplugin"
 _CMD = "cmd"
 _NOT_DONE = {
@@ -34,6 +36,19 @@ class Extras(Struct, frozen=True, kw_only=True):
     priority: int = 0
     storages: tuple[str, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    time_limit_seconds: int | None = None
+
+
+def read_own(fields: Fields | None) -> int | None:
+    """`extras.paddlecloud`, which is ours: OpenPAI has no words for how long a job may run. That in seconds."""
+    if fields is None:
+        return None
+    said, place = fields.take("time_limit"), fields.place("time_limit")
+    fields.done()
+    found = parse_duration(said, place, needs_unit=True) if isinstance(said, str) else said
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int) or found < 1):
+        raise InvalidError(f"{place} must be a time such as 2h, or a number of seconds", field=place)
+    return found
 
 
 def read_extras(fields: Fields | None, warnings: list[str]) -> Extras:
@@ -58,10 +73,11 @@ def read_extras(fields: Fields | None, warnings: list[str]) -> Extras:
             "extras.jobStatusChangeNotification: no mail is sent about jobs; `paddlecloud wait` waits for one"
         )
     plugins = tuple(found for one in fields.each(PLUGINS) if (found := _plugin(one, warnings)) is not None)
+    time_limit = read_own(fields.fields(OWN))
     for name in fields:
         fields.take(name)
         warnings.append(f"extras.{name[:80]} is not known here and does nothing")
-    return Extras(gang=gang, priority=priority, storages=storages, plugins=plugins)
+    return Extras(gang=gang, priority=priority, storages=storages, plugins=plugins, time_limit_seconds=time_limit)
 
 
 def _priority(fields: Fields | None, warnings: list[str]) -> int:

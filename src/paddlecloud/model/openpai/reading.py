@@ -18,6 +18,7 @@ _MOST = 2**53  # what JavaScript, which wrote most of these files, counts exactl
 _SHOWN = 80
 _DEPTH = 50
 _VALUES = 100_000
+_CHARACTERS = 4_000_000
 _HUGE = 2**64
 
 
@@ -179,6 +180,7 @@ def check_plain(value: object) -> None:
 class _Walk:
     def __init__(self) -> None:
         self._left = _VALUES
+        self._characters = _CHARACTERS
 
     def through(self, value: object, depth: int) -> None:
         self._left -= 1
@@ -195,6 +197,12 @@ class _Walk:
                 self.through(inner, depth - 1)
         else:
             _check_scalar(value)
+            self._count(value)
+
+    def _count(self, value: object) -> None:
+        self._characters -= len(value) if isinstance(value, str) else 0
+        if self._characters < 0:
+            raise InvalidError(f"the job has more than {_CHARACTERS} characters, aliases followed")
 
 
 def _check_scalar(value: object) -> None:

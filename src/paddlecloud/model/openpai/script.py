@@ -15,7 +15,7 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai.extras import Plugin
 from paddlecloud.model.openpai.prerequisites import Prerequisite, Prerequisites
 from paddlecloud.model.openpai.reading import Fields
-from paddlecloud.model.openpai.template import names, render
+from paddlecloud.model.openpai.template import SECRETS, names, render
 
 REFERRED = ("script", "output", "data")  # what a task role may refer to by a field of that name
 Deployment = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # task role -> what comes before and after
@@ -86,6 +86,7 @@ class Steps:
         text = "\n".join([*before, f"(\n{own}\n)", *after]) if before or after else own
         rendered = render(text, known)
         self._tell_unresolved(role, rendered)
+        render(rendered, {SECRETS: self._secrets})  # what is too long then is refused now
         if not own.strip():
             raise InvalidError(f"{used.place}.commands is empty: say what to run", field=f"{used.place}.commands")
         return rendered
@@ -104,7 +105,7 @@ class Steps:
 
     def _tell_unresolved(self, role: str, text: str) -> None:
         """A name that is left stays as it is written, which the shell will not like."""
-        secrets = {"$secrets": self._secrets}
+        secrets = {SECRETS: self._secrets}
         for name in dict.fromkeys(names(text)):
             if name.split(".")[0].split("[")[0] in _OWN and render(f"<%{name}%>", secrets) == f"<%{name}%>":
                 self._warnings.append(f"taskRoles.{role}: <% {name[:80]} %> stands for nothing, and stays as it is")

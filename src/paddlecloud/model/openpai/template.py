@@ -12,17 +12,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from paddlecloud.model.errors import InvalidError
+
 _TAG = re.compile(r"<%(?P<raw>[{&]?)\s*(?P<name>[^\s<>%{}&#^!/]+?)\s*\}?%>")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,9})\]")
 SECRETS = "$secrets"
+MOST_CHARACTERS = 5_000_000
 
 
 def render(text: str, known: Mapping[str, Any]) -> str:
-    """The text with each tag that `known` resolves replaced by its value; values are not looked into again."""
+    """The text with each tag that `known` resolves replaced by its value; values are not looked into again.
+
+    InvalidError: there is more of it than any command may have, as where a long value is named over and over.
+    """
+    left = MOST_CHARACTERS
 
     def value(tag: re.Match[str]) -> str:
+        nonlocal left
         found = _look_up(tag["name"], known)
-        return tag[0] if found is None else written(found)
+        filled = tag[0] if found is None else written(found)
+        left -= len(filled)
+        if left < 0:
+            raise InvalidError(f"the commands are longer than {MOST_CHARACTERS} characters once they are filled in")
+        return filled
 
     return _TAG.sub(value, text)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import DEFAULT, JobSpec, OpenPai, Ports, Resources, Retry, RoleSpec, Shell
+from paddlecloud.model.openpai.extras import OWN, read_own
 from paddlecloud.model.openpai.reading import Fields, check_plain, shown
 from paddlecloud.model.openpai.submitted import FACE, FS_URI, TRANSIENT, Submitted
 
@@ -59,18 +60,19 @@ def job(value: object, *, user: str, form: bool = False) -> Submitted:
     if fields.take("killAllOnCompletedTaskNumber") is not None:
         warnings.append(OBSOLETE)
     env = _environment(fields, warnings)
+    time_limit = _extras(fields.fields("extras"), warnings)
     spec = JobSpec(
         name=name,
         image=fields.text("image"),
         roles=_roles(fields),
         env=env,
         retry=_retry(fields.whole("retryCount", 0, least=ALWAYS)),
+        wall_time_seconds=time_limit,
         keep_on_failure=env.get("isDebug", "").lower() == "true",
         face=FACE,
         first_role_ends=True,
         openpai=OpenPai(protocol=1, virtual_cluster=virtual_cluster, **described),
     )
-    warnings += [f"extras.{one[:80]} is not known here and does nothing" for one in fields.mapping("extras")]
     fields.done()
     return Submitted(
         spec=spec,
@@ -90,6 +92,15 @@ def substituted(text: str, user: str, name: str) -> str:
 
 def _path(fields: Fields, name: str, user: str, job_name: str) -> str:
     return substituted(fields.text(name, ""), user, job_name)
+
+
+def _extras(fields: Fields | None, warnings: list[str]) -> int | None:
+    """How long the job may run, if it says so; all else there is told of."""
+    if fields is None:
+        return None
+    time_limit = read_own(fields.fields(OWN))
+    warnings += [f"extras.{one[:80]} is not known here and does nothing" for one in fields]
+    return time_limit
 
 
 def _environment(fields: Fields, warnings: list[str]) -> dict[str, str]:

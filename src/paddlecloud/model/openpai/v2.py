@@ -62,13 +62,19 @@ def job(value: object) -> Submitted:
     deployments = script.read_deployments(fields.each("deployments"), list(roles.commands))
     virtual_cluster, active = _defaults(fields.fields("defaults"), deployments)
     fields.done()
-    for role in roles.images.values():
-        prerequisites.find(DOCKER_IMAGE, role)
+    for image in roles.images.values():
+        prerequisites.find(DOCKER_IMAGE, image)
+    images = {prerequisites.image(image) for image in roles.images.values()}
+    if len(images) > 1:
+        warnings.append(
+            f"the task roles name {len(images)} images, and a job has one here: that of the first is its own"
+        )
     spec = JobSpec(
         name=name,
         image=prerequisites.image(next(iter(roles.images.values()))),
         roles=tuple(roles.spec(one, steps, deployments[active] if active else {}) for one in roles.commands),
         priority=extras.priority,
+        wall_time_seconds=extras.time_limit_seconds,
         retry=retry,
         face=FACE,
         first_role_ends=True,

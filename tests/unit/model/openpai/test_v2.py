@@ -238,3 +238,36 @@ def test_a_value_that_grows_when_its_aliases_are_followed_is_refused() -> None:
         level = [level] * 10
     with pytest.raises(InvalidError, match="values"):
         v2.job(_job(parameters={"a": level}))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        _job({"commands": ["<% $parameters.a %>" * 60]}, parameters={"a": "x" * 100_000}),
+        _job({"commands": ["<% $secrets.a %>" * 60]}, secrets={"a": "x" * 100_000}),
+        _job(parameters={"a": ["x" * 1_000_000] * 5}),
+    ],
+    ids=["parameters", "secrets", "aliases"],
+)
+def test_what_grows_beyond_measure_when_it_is_filled_in_is_refused(job: dict[str, Any]) -> None:
+    with pytest.raises(InvalidError, match="characters"):
+        v2.job(job)
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("24h", 86400), (90, 90), (None, None)])
+def test_how_long_a_job_may_run_is_said_in_our_own_words(said: object, seconds: int | None) -> None:
+    assert v2.job(_job(extras={"paddlecloud": {"time_limit": said}})).spec.wall_time_seconds == seconds
+
+
+@pytest.mark.parametrize("said", ["soon", "30", 0, -1, True, 1.5, []])
+def test_a_time_limit_that_is_none_is_refused(said: object) -> None:
+    with pytest.raises(InvalidError, match="time_limit"):
+        v2.job(_job(extras={"paddlecloud": {"time_limit": said}}))
+
+
+def test_one_image_is_the_jobs_and_others_are_told_of() -> None:
+    whole = _job(prerequisites=[{"name": name, "type": "dockerimage", "uri": name} for name in ("image", "other")])
+    whole["taskRoles"]["second"] = {**ROLE, "dockerImage": "other"}
+    found = v2.job(whole)
+    assert found.spec.image == "image"
+    assert any("2 images" in warning for warning in found.warnings)
