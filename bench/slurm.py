@@ -28,7 +28,10 @@ class OneNode:
 
     def run_true(self, count: int) -> None:
         """Run `true` as so many jobs, submitted one by one; return when the last has succeeded."""
-        submit = ["sbatch", "--quiet", f"--output={self._cluster.folder}/output/%j.txt", "--wrap=true"]
+        self.run(count, "true")
+
+    def run(self, count: int, script: str) -> None:
+        submit = ["sbatch", "--quiet", f"--output={self._cluster.folder}/output/%j.txt", f"--wrap={script}"]
         wanted = self._ended() + count
         for _ in range(count):
             subprocess.run(submit, env=self._cluster.env, check=True)

@@ -232,6 +232,20 @@ def test_a_script_starts_without_the_login_environment_and_without_ours(slurm: S
     assert not names & {"OF_THE_SERVER", "LOGNAME", "USER", "SHELL", "HOME"}
 
 
+def test_what_a_node_allows_is_noted_where_no_task_sees_it(slurm: Slurm, tmp_path: Path) -> None:
+    room = SlurmRoom(tmp_path, slurm, hidden=[tmp_path])
+    room.end_of(room.start("true"))
+    notes = list(room.root.glob("runtime-*/allows-*"))
+    if not notes:
+        pytest.skip("nodes of this machine have no namespaces, which is never noted")
+    before = notes[0].read_bytes()
+    launch = room.start(f"ls {room.root}; echo '{{}}' > {notes[0]}; true")
+    assert room.end_of(launch).tasks[0].state is TaskState.SUCCEEDED
+    assert "runtime-" not in room.log(launch).partition("cannot create")[0]
+    assert notes[0].read_bytes() == before
+    room.close()
+
+
 @pytest.mark.parametrize("names", ["n[1-4]", "a[01-03,7],b", "rack[1-2]n[09-10]", "login", "a-b[1,3-4]"])
 def test_lists_of_nodes_are_read_as_slurm_reads_them(slurm: Slurm, names: str) -> None:
     assert list(expand(names)) == slurm.run("scontrol", "show", "hostnames", names).split()

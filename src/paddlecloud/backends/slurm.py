@@ -29,13 +29,14 @@ from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
 from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
+from paddlecloud.backends.trash import Trash
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.runtime import away, removal, taskfile
 from paddlecloud.runtime.allocation import SLURM
-from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
+from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably, write_synced
 from paddlecloud.runtime.node import TASKS
 
 log = logging.getLogger(__name__)
@@ -74,9 +75,9 @@ class SlurmBackend:
     ) -> None:
         self._root = root.absolute()
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for pattern in (".new-*", ".trash-*"):
-            for unfinished in self._root.glob(pattern):
-                removal.remove(str(self._root), unfinished.name)
+        for unfinished in self._root.glob(".new-*"):
+            removal.remove(str(self._root), unfinished.name)
+        self._trash = Trash(self._root)
         self._cluster = cluster
         self._calls = calls
         self._clock = clock
@@ -156,15 +157,13 @@ class SlurmBackend:
                 raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
         for handle in ended:
             self._cancel_waiting(handle)
-            os.rename(self._folder(handle), f"{self._root}/.trash-{handle}")
+            self._trash.put(handle)
             self._held.pop(handle, None)
         if ended:
             sync_folder(str(self._root))
-        for handle in ended:
-            removal.remove(str(self._root), f".trash-{handle}")
 
     def close(self) -> None:
-        """Nothing is held: every call is a process of its own."""
+        self._trash.close()
 
     def _folder(self, handle: str) -> str:
         if not handle or handle.startswith(".") or "/" in handle or "\0" in handle:
@@ -246,9 +245,9 @@ class SlurmBackend:
         if seen is None:
             seen = Seen(id=held.id or 0, state=FORGOTTEN)
         tasks = held.look()
-        told = () if held.stopped else held.told_tasks
         if seen.state in WAITING and held.begun_at is None:
-            return slurmstate.waiting(seen, tasks, self._cluster.name)
+            return held.waits(seen, lambda: slurmstate.waiting(seen, tasks, self._cluster.name))
+        told = () if held.stopped else held.told_tasks
         if seen.state in WAITING and not held.stopped and self._looked_at > (held.begun_at or 0.0):
             return slurmstate.put_back(seen, tasks, now)
         if held.stopped and all(task.state.ended for task in tasks):
@@ -278,8 +277,10 @@ class SlurmBackend:
             os.mkdir(part, 0o700)
             for name, order in orders.items():
                 TaskFolder(f"{part}/{name}").create(taskfile.encode(order))
-            write_durably(f"{part}/{ID}", first_word(self._cluster.accounts.get(launch.user)))
-            write_durably(f"{part}/{TASKS}", "\n".join(task.name for task in numbered).encode())
+            if account := self._cluster.accounts.get(launch.user):
+                write_synced(f"{part}/{ID}", first_word(account))
+            write_synced(f"{part}/{TASKS}", "\n".join(task.name for task in numbered).encode())
+            sync_folder(part)
             os.rename(part, folder)
             sync_folder(str(self._root))
         except OSError as error:

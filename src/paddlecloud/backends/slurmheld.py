@@ -6,15 +6,16 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from paddlecloud.backends import taskreports
+from paddlecloud.backends.slurmstate import Seen
 from paddlecloud.model.errors import NotFoundError, UnreachableError
-from paddlecloud.model.task import TaskReport, TaskState
+from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.runtime import smallfiles
-from paddlecloud.runtime.folder import TaskFolder, claim_file, stop_file, write_durably
+from paddlecloud.runtime.folder import TaskFolder, claim_file, stop_file
 from paddlecloud.runtime.node import TASKS
 
 OUTPUT = "slurm.out"  # what the batch script says
@@ -22,8 +23,8 @@ ID = "slurm"
 _COUNTED = re.compile(r"srun: .*(?:Exited with exit code|Terminat|Killed|launching tasks)")
 
 
-def first_word(account: str | None) -> bytes:
-    """What is in the folder of a handle before Slurm has its job: whose it will be."""
+def first_word(account: str) -> bytes:
+    """What is in the folder of a handle before Slurm has its job, if it is another account's: whose it will be."""
     return json.dumps({"id": None, "account": account}).encode()
 
 
@@ -50,6 +51,7 @@ class Held:
             for name in sorted(self.names, key=taskreports.by_role_and_number)
         }
         self._ended_at: float | None = None
+        self._waits: tuple[Seen, Report] | None = None
 
     @property
     def stopped(self) -> bool:
@@ -70,7 +72,10 @@ class Held:
         self._ended_at = None
 
     def submitted(self, job: int, account: str | None) -> None:
-        write_durably(f"{self.folder}/{ID}", json.dumps({"id": job, "account": account}).encode())
+        """Known from now on. Not synced: after a power cut it is found again by its name, or by its claim."""
+        part = f"{self.folder}/{ID}.part"
+        smallfiles.write_new(part, json.dumps({"id": job, "account": account}).encode(), 0o600)
+        os.rename(part, f"{self.folder}/{ID}")
         self.id, self.account, self.submitted_at = job, account, time.monotonic()
 
     @property
@@ -85,7 +90,15 @@ class Held:
     def all_ended(self) -> bool:
         return all(task.state.ended for task in self.look())
 
+    def waits(self, seen: Seen, tell: Callable[[], Report]) -> Report:
+        """What is told of a job that waits, made anew when Slurm has been asked again: a queue may be long."""
+        if self._waits is None or self._waits[0] is not seen:
+            self._waits = seen, tell()
+        return self._waits[1]
+
     def look(self) -> Sequence[TaskReport]:
+        if self.begun_at is None and not os.path.exists(claim_file(self.folder)):
+            return list(self._tasks.values())  # nobody has begun to run it
         for name, known in self._tasks.items():
             if not known.state.ended:
                 self._tasks[name] = self._look_at(TaskFolder(f"{self.folder}/{name}"), known)
@@ -118,5 +131,5 @@ def _read(path: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             found: dict[str, Any] = json.load(file)
             return found
-    except FileNotFoundError:
-        return {}
+    except (FileNotFoundError, ValueError):
+        return {}  # what makes no sense was being written when the power went

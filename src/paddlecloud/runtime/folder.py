@@ -193,9 +193,14 @@ def stop_file(handle_folder: str) -> str:
 
 def write_durably(path: str, content: bytes) -> None:
     """The whole file or none of it, also after a crash of the machine."""
-    _write(path + ".part", content, durably=True)
+    write_synced(path + ".part", content)
     os.rename(path + ".part", path)
     sync_folder(os.path.dirname(path))
+
+
+def write_synced(path: str, content: bytes) -> None:
+    """The content is on disk; that the file has its name, who syncs its folder makes sure."""
+    _write(path, content, durably=True)
 
 
 def sync_folder(path: str) -> None:
