@@ -13,10 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tools.pages import commands, errors, lifecycle, metrics, modules, rest, settings, variables  # noqa: E402
+from tools.pages import causes, commands, errors, lifecycle, metrics, modules, rest, settings, variables  # noqa: E402
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/lifecycle.md": lifecycle.page,
+    "docs/reference/causes.md": causes.page,
     "docs/reference/commands.md": commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/metrics.md": metrics.page,

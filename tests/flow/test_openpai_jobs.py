@@ -230,3 +230,17 @@ def test_a_job_without_end_goes_on_until_it_is_killed(desk: Lab) -> None:
     wait_until(lambda: client.get(job).job.attempt >= 3, "it is started again and again")
     desk.type("kill", job)
     desk.ends(job, "killed")
+
+
+def test_run_stays_with_a_job_of_openpai_until_its_end(desk: Lab) -> None:
+    file = v1(desk, "echo said; exit 3", folder="attended")
+    said = desk.type("run", str(file), "--no-download", code=None)
+    assert "said" in said.stdout
+    assert said.returncode != 0
+    assert "exit code 3" in said.stderr
+
+
+def test_what_the_file_itself_says_is_not_said_by_flags(desk: Lab) -> None:
+    file = v1(desk, "true", folder="flags")
+    assert "cpus" in desk.type("submit", str(file), "--cpus", "2", code=None).stderr
+    assert "no command can follow" in desk.type("submit", str(file), "--", "true", code=None).stderr

@@ -79,7 +79,7 @@ DISK = Cause(
     name="disk_full",
     what="there was no space left where it wrote",
     remedies=(
-        "remove what you need no more: paddlecloud space shows what you keep",
+        "remove what you need no more: paddlecloud df shows what you keep",
         "keep fewer checkpoints",
         "ask the operator whether the disk is full for everybody",
     ),
@@ -136,7 +136,6 @@ PORT = Cause(
     name="port_in_use",
     what="a port that it wanted to listen on was taken",
     remedies=("listen on the ports that the task is given: $PADDLE_PORT, or $PAI_PORT_LIST_…",),
-    class_=Class.TRANSIENT,
     by="unknown",
 )
 PEER = Cause(
@@ -148,7 +147,6 @@ GPU = Cause(
     name="gpu_fault",
     what="a GPU or its driver failed",
     remedies=("submit it again: it may come to another GPU", "tell the operator which node it was"),
-    class_=Class.TRANSIENT,
     by="platform",
 )
 NO_GPU = Cause(
@@ -174,7 +172,7 @@ PREEMPTED = Cause(
 WALL_TIME = Cause(
     name="time_limit",
     what="it ran longer than it may",
-    remedies=("ask for more time (--time)", "write checkpoints, and go on from the last"),
+    remedies=("ask for more time (--time-limit)", "write checkpoints, and go on from the last"),
     class_=Class.PERMANENT,
 )
 QUEUE_TIME = Cause(
@@ -273,9 +271,7 @@ _SIGNS: tuple[_Sign, ...] = (
     ),
     _Sign(
         cause=GPU,
-        lines=_text(
-            r"CUDA error: (?:uncorrectable ECC|unspecified launch failure|device-side)|GPU is lost|Xid \(|NVML: "
-        ),
+        lines=_text(r"CUDA error: (?:uncorrectable ECC|unspecified launch failure)|GPU is lost|Xid \(|NVML: "),
     ),
     _Sign(cause=MODULE, lines=_text(r"^(?:ModuleNotFoundError|ImportError): |^.*: No module named ")),
     _Sign(cause=SYNTAX, lines=_text(r"^(?:SyntaxError|IndentationError|TabError): ")),
