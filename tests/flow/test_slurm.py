@@ -101,6 +101,26 @@ def test_a_folder_runs_with_a_live_log_and_its_results_come_back(lab: Lab) -> No
     assert [path.read_text() for path in lab.work.glob("got/**/rank-0/out.txt")] == ["words of mine\n"]
 
 
+def test_a_folder_that_is_shared_with_a_group_is_seen_on_the_nodes_and_no_other(lab: Lab) -> None:
+    lab.type("group", "add", "lab", "--members", lab.client().profile.user)
+    for name, words in (("demo", ("--write", "lab")), ("data", ("--read", "lab")), ("other", ())):
+        lab.type("share", "add", name, *words)
+    (lab.work / "part").write_text("0\n")
+    lab.type("cp", "part", "/pfs/local/shared/demo/part")
+    seen = "cd /pfs/local/shared; ls; cat demo/part; echo 1 > demo/made; touch data/x || echo read only"
+    lab.folder()
+    job = submit(lab, "job", "--cluster", "hpc", "--", "sh", "-c", seen)
+    lab.ends(job, "success")
+    assert [line for line in lab.out("logs", job).splitlines() if "touch" not in line] == [
+        "data",
+        "demo",
+        "0",
+        "read only",
+    ]
+    lab.type("cp", "/pfs/local/shared/demo/made", "made")
+    assert (lab.work / "made").read_text() == "1\n"
+
+
 def test_three_trainers_meet_at_addresses_of_their_own(lab: Lab) -> None:
     lab.folder(train_py=MEET)
     words = ("--nodes", "3", "--slurm", "ntasks-per-node=1", "--", "python", "train.py")

@@ -22,8 +22,8 @@ def test_the_guide_has_completion_set_up_as_the_commands_own_help_has_it() -> No
 
 def test_the_guide_names_the_verbs_about_jobs_that_have_no_other_form() -> None:
     groups = ("Jobs", "Files")
-    # Of `dataset`, each action has its own.
-    about_jobs = [verb for verb in verbs.VERBS.values() if verb.group in groups and verb.name != "dataset"]
+    # Of `dataset` and `share`, each action has its own.
+    about_jobs = [one for one in verbs.VERBS.values() if one.group in groups and one.name not in ("dataset", "share")]
     without = [verb.name for verb in about_jobs if "--output" not in verbs.parser(verb).options()]
     assert without == ["run", "logs", "cp", "mkdir", "mv", "rm"]
     assert "give any of them another form, but `run`, `logs`, `cp`, `mkdir`, `mv` and `rm`." in GUIDE

@@ -98,10 +98,10 @@ def test_a_limit_is_the_users_own_else_a_groups_else_the_clusters(server: Runnin
 
 
 def test_members_run_more_at_once_and_who_leaves_waits_again(server: Running) -> None:
-    first = server.run()
-    second = server.submit()
-    wait = server.get(f"/v1/jobs/{second}")["job"]
-    assert wait["state"] in ("submit", "queue")
+    first = server.run(cluster="local")
+    second = server.submit(cluster="local")
+    server.reaches(second, "queue")
+    assert "1 of 1 jobs running for ann on local" in server.get(f"/v1/jobs/{second}")["job"]["queue_reason"]
     made(server, "lab", members=["ann"], quotas={"local": {"running_jobs": 2}})
     server.services.loop.wake()
     server.reaches(second, "running")

@@ -42,7 +42,8 @@ def test_no_route_takes_two_turns_for_one_request() -> None:
 
 def filled(path: str, job: str) -> str:
     parts = {"job_id": job, "name": "bob", "task": "trainer-0", "path:any_path": "log/trainer-0.log", "ak": "a" * 32}
-    for name, value in (parts | {"token_id": "token-1", "sha256": "0" * 64, "number": "0"}).items():
+    parts |= {"token_id": "token-1", "sha256": "0" * 64, "number": "0"}
+    for name, value in (parts | {"user": "ann", "datacenter": "local", "group": "default"}).items():
         path = path.replace(f"{{{name}}}", value)
     assert "{" not in path
     return path + ("?follow=0" if path.endswith(("/events", "/logs")) else "")
