@@ -145,9 +145,9 @@ class Round:
         self._recorded = dict(look.reports)
         self._untidy = self._untidy or any(not job.state.held for job in moved)
         for job in moved:
-            failures = job.retries.get(StopReason.TASK_FAILED, 0)
-            if failures and job.state is JobState.QUEUE:
-                self._pause(job, look.now, failures - 1)
+            ended = sum(job.retries.get(stop, 0) for stop in (StopReason.TASK_FAILED, StopReason.DONE))
+            if ended and job.state is JobState.QUEUE:
+                self._pause(job, look.now, ended - 1)
         look.moved(moved)
         return bool(moved)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model.bos import parse_bos_url
@@ -227,6 +227,8 @@ def _check_own_storage(spec: JobSpec) -> None:
 def _check_texts_of_images(spec: JobSpec) -> None:
     for name in ("datacenter", "package", "image", "registry", "face", "queue"):
         check_text(getattr(spec, name), name, PATH_BYTES)
+    for name, value in asdict(spec.openpai).items() if spec.openpai is not None else ():
+        check_text(str(value), f"openpai.{name}", PATH_BYTES)
     if spec.registry and not spec.image:
         raise InvalidError("registry is for an image of yours: name it too (-image), or leave it out", field="image")
     if spec.package and spec.tree is not None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
-from paddlecloud.model.job import JobSpec, Ports, Resources, RoleSpec
+from paddlecloud.model.job import JobSpec, OpenPai, Ports, Resources, RoleSpec
 from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.runtime.variables import GANG
 from paddlecloud.scheduler.day import day_of
@@ -108,6 +108,7 @@ def spec(*roles: RoleSpec, **changes: Any) -> JobSpec:
         (spec(distribute="MPI"), "distribute"),
         (spec(distribute="PSERVER"), "distribute"),
         (spec(bos_url="b.bj.bcebos.com/d"), "bos_url"),
+        (spec(openpai=OpenPai(protocol=1, code_dir="a\0b")), "openpai.code_dir"),
     ],
 )
 def test_a_wrong_spec_is_refused_and_the_field_named(wrong: JobSpec, field: str) -> None:

@@ -12,6 +12,8 @@ from paddlecloud.model.job import Job, JobSpec
 FACE = "openpai"  # in JobSpec.face: names of such jobs tell them apart
 MASKED = "******"
 FS_URI = "$PAI_DEFAULT_FS_URI"
+RETRIES = 100  # the most that a job or a task may ask for
+ROLE_CHARACTERS = 63
 TRANSIENT = 100  # so often is a job started again for what was not its fault; in OpenPAI, without end
 
 

@@ -21,7 +21,7 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import DEFAULT, JobSpec, OpenPai, Ports, Resources, Retry, RoleSpec, Shell
 from paddlecloud.model.openpai.extras import OWN, read_own
 from paddlecloud.model.openpai.reading import Fields, check_plain, shown
-from paddlecloud.model.openpai.submitted import FACE, FS_URI, TRANSIENT, Submitted
+from paddlecloud.model.openpai.submitted import FACE, FS_URI, RETRIES, ROLE_CHARACTERS, TRANSIENT, Submitted
 
 OBSOLETE = (
     "killAllOnCompletedTaskNumber is obsolete and does nothing: use minFailedTaskCount and minSucceededTaskCount "
@@ -66,7 +66,7 @@ def job(value: object, *, user: str, form: bool = False) -> Submitted:
         image=fields.text("image"),
         roles=_roles(fields),
         env=env,
-        retry=_retry(fields.whole("retryCount", 0, least=ALWAYS)),
+        retry=_retry(fields.whole("retryCount", 0, least=ALWAYS, most=RETRIES)),
         wall_time_seconds=time_limit,
         keep_on_failure=env.get("isDebug", "").lower() == "true",
         face=FACE,
@@ -132,6 +132,11 @@ def _roles(fields: Fields) -> tuple[RoleSpec, ...]:
 
 def _role(fields: Fields) -> RoleSpec:
     name = fields.text("name", pattern=_ROLE_NAME)
+    if name.startswith(".") or len(name) > ROLE_CHARACTERS:
+        raise InvalidError(
+            f"{fields.place('name')} {shown(name)} must begin with no dot and have {ROLE_CHARACTERS} characters at most",
+            field=fields.place("name"),
+        )
     count = fields.whole("taskNumber", 1, least=1)
     memory = fields.whole("memoryMB", 100, least=1, most=1 << 40)
     shared = fields.whole("shmMB", 64, least=0)

@@ -24,11 +24,12 @@ from paddlecloud.model.openpai import script
 from paddlecloud.model.openpai.extras import Extras, read_extras
 from paddlecloud.model.openpai.prerequisites import DOCKER_IMAGE, Prerequisites
 from paddlecloud.model.openpai.reading import Fields, check_plain, shown
-from paddlecloud.model.openpai.submitted import FACE, MASKED, TRANSIENT, Submitted
+from paddlecloud.model.openpai.submitted import FACE, MASKED, RETRIES, ROLE_CHARACTERS, TRANSIENT, Submitted
 
 OFF = -1  # as minFailedInstances, minSucceededInstances
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
-_ROLE_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_ROLE_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_]{{0,{ROLE_CHARACTERS - 1}}}")
 _MEBIBYTE = 1 << 20
 _SHARED_MEMORY = 512  # MiB
 
@@ -57,7 +58,7 @@ def job(value: object) -> Submitted:
         plugins=extras.plugins,
         warnings=warnings,
     )
-    retry = _retry(fields.whole("jobRetryCount", 0))
+    retry = _retry(fields.whole("jobRetryCount", 0, most=RETRIES))
     roles = _Roles(fields.fields("taskRoles"), extras, prerequisites, warnings)
     deployments = script.read_deployments(fields.each("deployments"), list(roles.commands))
     virtual_cluster, active = _defaults(fields.fields("defaults"), deployments)
@@ -168,7 +169,7 @@ class _Roles:
             by_type={kind: fields.text(kind, "") for kind in script.REFERRED},
             others=tuple(fields.texts("prerequisites")),
         )
-        restarts = fields.whole("taskRetryCount", 0)
+        restarts = fields.whole("taskRetryCount", 0, most=RETRIES)
         if restarts and extras.gang:
             warnings.append(
                 f"{fields.place('taskRetryCount')} counts only where extras.gangAllocation is false: the job starts "
@@ -227,9 +228,9 @@ def _resources(fields: Fields | None, role: Fields) -> tuple[Resources, dict[str
     labels = fields.fields("ports")
     for label in labels or ():
         if labels is not None:
-            if not _ROLE_NAME.fullmatch(label):
+            if not _LABEL.fullmatch(label):
                 place = labels.place(label[:80])
-                raise InvalidError(f"{place}: the label of a port must match {_ROLE_NAME.pattern}", field=place)
+                raise InvalidError(f"{place}: the label of a port must match {_LABEL.pattern}", field=place)
             ports[label] = Ports(count=labels.whole(label, least=1, most=65535))
     fields.done()
     return resources, ports
