@@ -134,7 +134,7 @@ def _role(fields: Fields) -> RoleSpec:
     name = fields.text("name", pattern=_ROLE_NAME)
     if name.startswith(".") or len(name) > ROLE_CHARACTERS:
         raise InvalidError(
-            f"{fields.place('name')} {shown(name)} must begin with no dot and have {ROLE_CHARACTERS} characters at most",
+            f"{fields.place('name')} {shown(name)} must begin with no dot, and have {ROLE_CHARACTERS} letters at most",
             field=fields.place("name"),
         )
     count = fields.whole("taskNumber", 1, least=1)
