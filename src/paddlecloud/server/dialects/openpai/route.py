@@ -17,6 +17,7 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from paddlecloud.model import wire
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError
 from paddlecloud.model.user import Role, Scope, User
 from paddlecloud.server.auth import Identity
@@ -60,7 +61,7 @@ def refused(refusal: Refusal) -> Response:
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(json.dumps(value), status, headers, "application/json")
+    return Response(wire.encode(value), status, headers, "application/json")
 
 
 def said(message: str, status: int = 200) -> Response:

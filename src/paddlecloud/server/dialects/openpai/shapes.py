@@ -24,6 +24,8 @@ from paddlecloud.store.listing import Listed
 
 _KNOWN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
 _SIGNALLED = 128
+_OF_USER = (StopReason.TASK_FAILED.value, StopReason.RESTART_ME.value)
+_OF_RESOURCES = StopReason.PREEMPTED.value
 
 
 def shown_name(name: str, job_id: str, *, found: bool = True) -> str:
@@ -252,8 +254,8 @@ def _exit_code(state: JobState, failed: int | None) -> int | None:
 
 
 def _retries(attempt: int, retries: Mapping[str, int]) -> dict[str, Any]:
-    user = sum(retries.get(reason.value, 0) for reason in (StopReason.TASK_FAILED, StopReason.RESTART_ME))
-    resource = retries.get(StopReason.PREEMPTED.value, 0)
+    user = sum(retries.get(reason, 0) for reason in _OF_USER) if retries else 0
+    resource = retries.get(_OF_RESOURCES, 0)
     total = max(0, attempt - 1)
     return {
         "retries": total,
