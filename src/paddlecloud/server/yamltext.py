@@ -15,6 +15,7 @@ from paddlecloud.model.errors import InvalidError
 MOST_CHARACTERS = 1_000_000
 _LEVELS = 60
 _NODES = 20_000
+_CHARACTERS = 4 * MOST_CHARACTERS
 _TRUE_FALSE = re.compile(r"true|True|TRUE|false|False|FALSE")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 _NUMBER = re.compile(
@@ -72,7 +73,11 @@ def read(text: str) -> object:
     loader = None
     try:
         loader = _Loader(text)
-        return loader.get_single_data()
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _Growth().of(node)
+        return loader.construct_document(node)
     except yaml.YAMLError as error:
         raise InvalidError(f"this is not YAML: {_words(error)}") from None
     except (RecursionError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
@@ -80,6 +85,40 @@ def read(text: str) -> object:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+class _Growth:
+    """How many values and characters a node stands for, and how deep they are, once its aliases are followed."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, int, int] | None] = {}  # None: it is being looked into
+
+    def of(self, node: yaml.Node) -> tuple[int, int, int]:
+        if id(node) in self._known:
+            known = self._known[id(node)]
+            if known is None:
+                raise InvalidError("an alias in the YAML stands within what it names")
+            return known
+        self._known[id(node)] = None
+        values, characters, levels = 1, 0, 0
+        if isinstance(node, yaml.ScalarNode):
+            characters = len(node.value)
+        for inner in _inner(node):
+            more = self.of(inner)
+            values, characters, levels = values + more[0], characters + more[1], max(levels, more[2])
+            if values > _NODES or characters > _CHARACTERS or levels >= _LEVELS:
+                raise InvalidError(
+                    f"the YAML has more than {_NODES} values, {_CHARACTERS} characters or {_LEVELS} levels, aliases "
+                    "followed"
+                )
+        self._known[id(node)] = values, characters, levels + 1
+        return values, characters, levels + 1
+
+
+def _inner(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [one for pair in node.value for one in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def replaced(text: str, key: str, by: str) -> str:
@@ -94,7 +133,7 @@ def replaced(text: str, key: str, by: str) -> str:
     for start, end in reversed(_places(text, key)):
         # A block ends where the next begins, with the line breaks and comments between them.
         inner = text[start:end]
-        text = f'{text[:start]}"{by}"{inner[len(inner.rstrip()) :] or ""}{text[end:]}'
+        text = f'{text[:start]}: "{by}"{inner[len(inner.rstrip()) :] or ""}{text[end:]}'
     try:
         if read(text) == changed:
             return text
@@ -115,6 +154,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _places(text: str, key: str) -> list[tuple[int, int]]:
+    """From the end of the key, since a comment may stand between it and its value."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -123,7 +163,7 @@ def _places(text: str, key: str) -> list[tuple[int, int]]:
     if not isinstance(node, yaml.MappingNode):
         return []
     return [
-        (inner.start_mark.index, inner.end_mark.index)
+        (name.end_mark.index, inner.end_mark.index)
         for name, inner in node.value
         if isinstance(name, yaml.ScalarNode) and name.value == key
     ]

@@ -15,6 +15,7 @@ DOCKER_IMAGE = "dockerimage"
 TYPES = (DOCKER_IMAGE, "script", "output", "data")
 CMD = "com.microsoft.pai.runtimeplugin.cmd"
 _STARTS, _SUCCEEDS = "taskStarts", "taskSucceeds"
+_MOST = 300  # each may require each, through all others
 
 
 class Prerequisite(Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class Prerequisite(Struct, frozen=True, kw_only=True):
 class Prerequisites:
     def __init__(self, found: Sequence[Fields], warnings: list[str]) -> None:
         self._all: dict[tuple[str, str], Prerequisite] = {}
+        if len(found) > _MOST:
+            raise InvalidError(f"the job has {len(found)} prerequisites; {_MOST} is the most", field="prerequisites")
         for fields in found:
             one = _read(fields, warnings)
             if (one.type, one.name) in self._all:

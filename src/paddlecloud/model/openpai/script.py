@@ -15,7 +15,7 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai.extras import Plugin
 from paddlecloud.model.openpai.prerequisites import Prerequisite, Prerequisites
 from paddlecloud.model.openpai.reading import Fields
-from paddlecloud.model.openpai.template import SECRETS, names, render
+from paddlecloud.model.openpai.template import MOST_CHARACTERS, SECRETS, names, render, too_long
 
 REFERRED = ("script", "output", "data")  # what a task role may refer to by a field of that name
 Deployment = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # task role -> what comes before and after
@@ -73,6 +73,7 @@ class Steps:
         self._prerequisites = prerequisites
         self._plugins = plugins
         self._warnings = warnings
+        self._left = MOST_CHARACTERS  # characters for the scripts of all task roles together
 
     def text(self, role: str, commands: Sequence[str], used: Used) -> str:
         """The script of a task role, in which only secrets are left to be filled in."""
@@ -82,11 +83,14 @@ class Steps:
             **{f"${kind}": prerequisite.plain for kind, prerequisite in referred.items()},
         }
         own = _joined(commands)
+        if len(own) > self._left:
+            raise too_long(MOST_CHARACTERS)
         before, after = self._groups(role, used, referred)
         text = "\n".join([*before, f"(\n{own}\n)", *after]) if before or after else own
-        rendered = render(text, known)
+        rendered = render(text, known, most=self._left)
+        # What is too long once secrets are in it is refused now.
+        self._left -= len(render(rendered, {SECRETS: self._secrets}, most=self._left))
         self._tell_unresolved(role, rendered)
-        render(rendered, {SECRETS: self._secrets})  # what is too long then is refused now
         if not own.strip():
             raise InvalidError(f"{used.place}.commands is empty: say what to run", field=f"{used.place}.commands")
         return rendered

@@ -20,23 +20,33 @@ SECRETS = "$secrets"
 MOST_CHARACTERS = 5_000_000
 
 
-def render(text: str, known: Mapping[str, Any]) -> str:
+def render(text: str, known: Mapping[str, Any], *, most: int = MOST_CHARACTERS) -> str:
     """The text with each tag that `known` resolves replaced by its value; values are not looked into again.
 
-    InvalidError: there is more of it than any command may have, as where a long value is named over and over.
+    A few letters may stand for as much as the whole file: what comes to more than `most` is refused, not made.
     """
-    left = MOST_CHARACTERS
+    left = most - len(text)
 
     def value(tag: re.Match[str]) -> str:
         nonlocal left
         found = _look_up(tag["name"], known)
-        filled = tag[0] if found is None else written(found)
-        left -= len(filled)
+        if found is None:
+            return tag[0]
+        told = written(found)
+        left -= len(told)
         if left < 0:
-            raise InvalidError(f"the commands are longer than {MOST_CHARACTERS} characters once they are filled in")
-        return filled
+            raise too_long(most)
+        return told
 
+    if left < 0:
+        raise too_long(most)
     return _TAG.sub(value, text)
+
+
+def too_long(most: int) -> InvalidError:
+    return InvalidError(
+        f"the commands come to more than {most} characters, with what their templates stand for: put it into a file"
+    )
 
 
 def names(text: str) -> list[str]:

@@ -179,3 +179,29 @@ def test_a_yaml_of_merges_of_merges_is_refused() -> None:
     lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 30))]
     with pytest.raises(InvalidError):
         yamltext.read("\n".join(lines))
+
+
+def laughs(levels: int) -> str:
+    """Nine of nine of nine …: a short text that stands for 9 to the power of `levels` values."""
+    lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels))]
+    return "\n".join(lines)
+
+
+def test_what_the_aliases_of_a_yaml_grow_to_is_bounded_before_it_is_made() -> None:
+    long = "x" * 50_000
+    for text in (
+        laughs(30),
+        f"name: n\n{laughs(30)}",
+        "a: &a [*a]",
+        "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 3000))]),
+        f"a: &a {long}\nb: [{', '.join(['*a'] * 1000)}]",
+    ):
+        with pytest.raises(InvalidError):
+            yamltext.read(text)
+        with pytest.raises(InvalidError):
+            yamltext.replaced(text, "name", "other")
+
+
+def test_what_a_comment_says_of_secrets_goes_with_them() -> None:
+    text = "x: 1\nsecrets:\n  # was hunter1\n  a: hunter2  # and hunter3\n  # not hunter4\ny: 2 # stays\n"
+    assert yamltext.replaced(text, "secrets", "******") == 'x: 1\nsecrets: "******"\ny: 2 # stays\n'

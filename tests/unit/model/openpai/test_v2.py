@@ -274,3 +274,32 @@ def test_one_image_is_the_jobs_and_others_are_told_of() -> None:
     found = v2.job(whole)
     assert found.spec.image == "image"
     assert any("2 images" in warning for warning in found.warnings)
+
+
+def test_templates_cannot_make_a_script_of_more_than_a_job_may_have() -> None:
+    """A job of a few kilobytes would be gigabytes in the server's memory, or in that of what starts its tasks."""
+    long = "x" * 40_000
+    tags = "<% $parameters.a %>" * 200
+    around = {"name": "around", "type": "script", "callbacks": [{"event": "taskStarts", "commands": [long]}]}
+    image = _job()["prerequisites"]
+    each = {f"role{number}": {**ROLE, "script": "around"} for number in range(200)}
+    for hostile in (
+        _job({"commands": [tags]}, parameters={"a": long}),
+        _job({"commands": [tags]}, parameters={"a": [long] * 3}),
+        _job({"commands": [tags.replace("parameters", "secrets")]}, secrets={"a": long}),
+        _job({"commands": [long] * 200}),
+        _job(prerequisites=[*image, around], taskRoles=each),
+    ):
+        with pytest.raises(InvalidError) as told:
+            v2.job(hostile)
+        assert len(told.value.message) < 300
+
+
+def test_prerequisites_that_require_each_other_without_end_are_refused_at_once() -> None:
+    image = _job()["prerequisites"]
+    chain = [{"name": f"p{n}", "type": "data", "require": [f"p{n + 1}"]} for n in range(3000)]
+    last = {"name": "p3000", "type": "data"}
+    with pytest.raises(InvalidError, match="prerequisites"):
+        v2.job(_job({"prerequisites": ["p0"]}, prerequisites=[*image, *chain, last]))
+    with pytest.raises(InvalidError, match="prerequisites"):
+        v2.job(_job(prerequisites=[*image, *({"name": f"p{n}", "type": "data"} for n in range(6000))]))

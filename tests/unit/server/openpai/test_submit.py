@@ -288,3 +288,13 @@ def test_logs_come_by_links_that_need_no_token_and_end(pai: Pai) -> None:
         assert pai.refused("GET", f"/{places['all']}", token="") == (401, "UnauthorizedUserError")
     finally:
         pai.server.users.change("ann", disabled=False)
+
+
+def test_a_warning_that_quotes_the_job_is_one_line_of_a_header(pai: Pai) -> None:
+    """The job would be there, and its client never told."""
+    odd = {"a\r\nSet-Cookie: a=b": 1, "\x07\u20ac": 2}
+    for name, job, path in (("odd2", v2("odd2", extras=odd), "/v2/jobs"), ("odd1", v1("odd1", extras=odd), "/v1/jobs")):
+        answer = pai.send("POST", path, job)
+        assert answer.status == 202, (name, answer.data)
+        assert "Set-Cookie" not in answer.headers
+        assert "a??Set-Cookie: a=b is not known here" in answer.headers["X-Warning"]

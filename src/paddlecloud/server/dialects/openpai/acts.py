@@ -47,7 +47,9 @@ _V1 = "InvalidParametersError"
 def warned(made: OpenPaiJob) -> dict[str, str]:
     """What the job asks for and does not get, as OpenPAI told of fields that do nothing."""
     text = "; ".join(made.warnings)[:_WARNING_LETTERS]
-    return {"X-Warning": text.encode("ascii", "replace").decode()} if text else {}
+    # A warning may name what the job has, and a header is one line.
+    line = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
+    return {"X-Warning": line} if line else {}
 
 
 def execute(job: Found, caller: Visitor, called: Services, sent: Body, origin: Origin) -> None:
