@@ -5,10 +5,12 @@ No number of a header is believed before it was checked against the file: it dec
 
 from __future__ import annotations
 
+import mmap
 import struct
-from collections.abc import Callable, Iterator
-from operator import itemgetter
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
 
 from paddlecloud.recordio.compressors import SLACK_BYTES, Compressor
 
@@ -29,10 +31,15 @@ _HEADER = struct.Struct("<5I")
 _LENGTH = struct.Struct("<I")
 _COMPRESSORS = frozenset(Compressor)
 _STRUCTS = 4096  # how many sizes of records are prepared for
+_HANDFUL = 256  # records at most that are made at once
+_HANDFUL_BYTES = 1 << 16
 
+Buffer = bytearray | mmap.mmap
 Packer = Callable[..., None]
-Unpacker = Callable[[bytearray, int], tuple[bytes, int]]
+Unpacker = Callable[[Buffer, int], tuple[bytes, int]]
+Taker = Callable[[Buffer, int], tuple[bytes, ...]]
 Fault = Callable[[str], Exception]
+Handful = tuple[Sequence[bytes], int]  # records that are made at once, and where the next one begins
 
 
 class Header(NamedTuple):
@@ -60,16 +67,12 @@ class Header(NamedTuple):
         return ""
 
 
-def records(buffer: bytearray, end: int, count: int, fault: Fault) -> Iterator[bytes]:
-    """The records in the first `end` bytes of a buffer with some slack behind them.
+def records(buffer: Buffer, start: int, size: int, count: int, fault: Fault) -> Iterator[bytes]:
+    """The records in `size` bytes of a buffer with some slack behind them.
 
-    Each is made when it is asked for, so that it is still in the CPU's cache when it is used.
+    A few are made at a time, when they are asked for, so that they are still in the CPU's cache when they are used.
     """
-    if count and end >= LENGTH_BYTES:
-        first: int = _LENGTH.unpack_from(buffer)[0]
-        if first and count * (LENGTH_BYTES + first) == end and _all_alike(memoryview(buffer)[:end], first):
-            return map(itemgetter(0), struct.iter_unpack(f"<4x{first}s", memoryview(buffer)[:end]))
-    return _walk(buffer, end, count, fault)
+    return chain.from_iterable(_handfuls(buffer, start, size, count, fault))
 
 
 class _Packers(dict[int, Packer]):
@@ -77,8 +80,8 @@ class _Packers(dict[int, Packer]):
 
     def __missing__(self, size: int) -> Packer:
         pack: Packer = struct.Struct(f"<I{size}s").pack_into
-        if len(self) < _STRUCTS:
-            self[size] = pack
+        _make_room(self)
+        self[size] = pack
         return pack
 
 
@@ -87,35 +90,68 @@ class _Unpackers(dict[int, Unpacker]):
 
     def __missing__(self, size: int) -> Unpacker:
         unpack: Unpacker = struct.Struct(f"<{size}sI").unpack_from
-        if len(self) < _STRUCTS:
-            self[size] = unpack
+        _make_room(self)
+        self[size] = unpack
         return unpack
+
+
+def _make_room(prepared: dict[int, Any]) -> None:
+    """All go when there are too many, so that the sizes that come now are among them."""
+    if len(prepared) >= _STRUCTS:
+        prepared.clear()
 
 
 PACKERS = _Packers()
 _UNPACKERS = _Unpackers()
 
 
-def _all_alike(payload: memoryview, length: int) -> bool:
-    """Whether every length is this one: compared by the columns of their four bytes, with no step for each record."""
+def _handfuls(buffer: Buffer, start: int, size: int, count: int, fault: Fault) -> Iterator[Sequence[bytes]]:
+    at, end, left = start, start + size, count
+    most = min(_HANDFUL, max(1, _HANDFUL_BYTES * count // (size + 1)))
+    while left:
+        made, at = _alike(buffer, at, end, min(left, most)) or _walked(buffer, at, end, min(left, most))
+        if not made:
+            raise fault(f"the record at byte {at - start} of its payload goes past the payload's end")
+        yield made
+        left -= len(made)
+    if at < end:
+        raise fault(f"it claims {count} records, and behind them are {end - at} bytes more")
+
+
+def _alike(buffer: Buffer, at: int, end: int, number: int) -> Handful | None:
+    """Records of one length, taken out in one call; None if those that follow are not."""
+    length: int = _LENGTH.unpack_from(buffer, at)[0]
     stride = LENGTH_BYTES + length
-    count = len(payload) // stride
-    return all(
-        payload[column::stride].tobytes() == bytes([byte]) * count for column, byte in enumerate(_LENGTH.pack(length))
-    )
+    after = at + number * stride
+    if number < _HANDFUL // 8 or after > end or _LENGTH.unpack_from(buffer, after - stride)[0] != length:
+        return None
+    take, columns = _taker(length, number)
+    for column, alike in enumerate(columns, at):
+        if buffer[column:after:stride] != alike:
+            return None
+    return take(buffer, at), after
 
 
-def _walk(buffer: bytearray, end: int, count: int, fault: Fault) -> Iterator[bytes]:
+@lru_cache
+def _taker(length: int, number: int) -> tuple[Taker, list[bytes]]:
+    """What takes the records out, and the lengths before them if all are alike, as the columns that their four bytes
+    make: to compare those takes no step for each record."""
+    columns = [bytes([byte]) * number for byte in _LENGTH.pack(length)]
+    return struct.Struct("<" + f"{LENGTH_BYTES}x{length}s" * number).unpack_from, columns
+
+
+def _walked(buffer: Buffer, at: int, end: int, number: int) -> Handful:
+    """Records one after the other, each by the length before it, up to one that goes past the end."""
     unpackers = _UNPACKERS
-    at = LENGTH_BYTES
-    length: int = _LENGTH.unpack_from(buffer)[0] if end >= LENGTH_BYTES else 0
-    for _ in range(count):
+    made: list[bytes] = []
+    length: int = _LENGTH.unpack_from(buffer, at)[0]
+    at += LENGTH_BYTES
+    for _ in range(number):
         after = at + length
         if after > end:
-            raise fault(f"the record at byte {at - LENGTH_BYTES} of its payload goes past the payload's end")
+            break
         # The length behind the last record is no length; the buffer's slack lets it be read, and nobody uses it.
         record, length = unpackers[length](buffer, at)
-        yield record
+        made.append(record)
         at = after + LENGTH_BYTES
-    if (rest := end + LENGTH_BYTES - at) and (count or end):
-        raise fault(f"it claims {count} records, and behind them are {rest} bytes more")
+    return made, at - LENGTH_BYTES

@@ -7,22 +7,26 @@ step goes forward, and chunks that turn out to be none are summed up to the file
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from paddlecloud.recordio import chunk as chunks
-from paddlecloud.recordio.chunk import HEADER_BYTES, MAGIC_BYTES, Header, checksum
+from paddlecloud.recordio.chunk import HEADER_BYTES, LENGTH_BYTES, MAGIC_BYTES, Buffer, Header, checksum
 from paddlecloud.recordio.compressors import SLACK_BYTES, BentError, Compressor, TooLargeError, decompress
 from paddlecloud.recordio.errors import CorruptError, ForeignError, OversizedError, Skipped, TruncatedError
 
 LIMIT_BYTES = 1 << 30
-_BUFFER_BYTES = 1 << 16
+_BUFFER_BYTES = 1 << 13
 _PIECE = 1 << 20
 _SUMMED = 1 << 18
+_LARGE = 1 << 16  # a record that a copy costs more of than a call to the system
+_FEW = 8 << 20
 
 Report = Callable[[Skipped], None]
 Wanted = Callable[[int], bool]
@@ -36,19 +40,45 @@ class Place(NamedTuple):
     header: Header
 
     @property
+    def payload(self) -> int:
+        return self.offset + HEADER_BYTES
+
+    @property
+    def in_page(self) -> int:
+        return self.payload % mmap.PAGESIZE
+
+    @property
     def end(self) -> int:
-        return self.offset + HEADER_BYTES + self.header.stored_bytes
+        return self.payload + self.header.stored_bytes
 
 
 class Buffers:
     """Memory for one chunk after the other, as stored and decompressed: fresh memory costs more than reading does."""
 
     def __init__(self) -> None:
-        self.stored = bytearray()
+        self.stored: Buffer = bytearray()
         self.payload = bytearray()
 
     def __len__(self) -> int:
         return len(self.stored) + len(self.payload)
+
+    def for_stored(self, place: Place) -> memoryview:
+        """Room for a chunk as it is in its file, which begins as far into a page as it does there: CPUs copy up to four
+        times as fast where both sides lie alike."""
+        start, size = place.in_page, place.header.stored_bytes
+        if len(self.stored) < start + size + SLACK_BYTES:
+            self.stored = _pages(mmap.PAGESIZE + size + SLACK_BYTES)
+        return memoryview(self.stored)[start : start + size]
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Memory of whole pages, private since a process that forks has readers on both sides; large pages, which take less
+    looking up, where the system has them to give."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 class ChunkFile:
@@ -108,21 +138,38 @@ class ChunkFile:
         header = place.header
         if header.stored_bytes > self._limit:
             raise self._oversized(place)
+        if _is_better_apart(header) and (records := self._read_apart(place)) is not None:
+            return iter(records)
         stored, found = self._stored(place)
         if found != header.checksum:
             told = f"its checksum is {found:#010x} and should be {header.checksum:#010x}: the file was damaged"
             raise self._foreign(place) or CorruptError(self.path, place.number, place.offset, told)
-        buffer, size = self._decompressed(place, stored)
+        buffer, start, size = self._decompressed(place, stored)
         fault = partial(CorruptError, self.path, place.number, place.offset)
-        return chunks.records(buffer, size, place.header.records, fault)
+        return chunks.records(buffer, start, size, place.header.records, fault)
+
+    def _read_apart(self, place: Place) -> list[bytes] | None:
+        """The records, each read straight into its own bytes; None if anything is wrong with the chunk, which is then
+        read as others are, and what is wrong with it told."""
+        descriptor, at, found = self._file.fileno(), place.payload, 0
+        made: list[bytes] = []
+        for _ in range(place.header.records):
+            length = os.pread(descriptor, LENGTH_BYTES, at)
+            at += LENGTH_BYTES
+            size = int.from_bytes(length, "little")
+            if at + size > place.end:
+                return None
+            record = os.pread(descriptor, size, at)
+            found = checksum(record, checksum(length, found))
+            made.append(record)
+            at += len(record)
+        return made if (at, found) == (place.end, place.header.checksum) else None
 
     def _stored(self, place: Place) -> tuple[memoryview, int]:
         """The bytes of a chunk and their checksum, which is taken piece by piece, while each is in the CPU's cache."""
         size = place.header.stored_bytes
-        if len(self._buffers.stored) < size + SLACK_BYTES:
-            self._buffers.stored = bytearray(size + SLACK_BYTES)
-        stored = memoryview(self._buffers.stored)[:size]
-        self._file.seek(place.offset + HEADER_BYTES)
+        stored = self._buffers.for_stored(place)
+        self._file.seek(place.payload)
         found = 0
         for at in range(0, size, _SUMMED):
             piece = stored[at : at + _SUMMED]
@@ -132,10 +179,11 @@ class ChunkFile:
             found = checksum(piece, found)
         return stored, found
 
-    def _decompressed(self, place: Place, stored: memoryview) -> tuple[bytearray, int]:
+    def _decompressed(self, place: Place, stored: memoryview) -> tuple[Buffer, int, int]:
+        """The buffer that has the payload, where in it the payload begins, and how large it is."""
         compressor = Compressor(place.header.compressor)
         if compressor is Compressor.NONE:
-            return self._buffers.stored, len(stored)
+            return self._buffers.stored, place.in_page, len(stored)
         try:
             buffer, size = decompress(stored, compressor, self._limit, self._buffers.payload)
         except TooLargeError:
@@ -143,7 +191,7 @@ class ChunkFile:
         except BentError as error:
             raise CorruptError(self.path, place.number, place.offset, f"its payload is bent: {error}") from None
         self._buffers.payload = buffer
-        return buffer, size
+        return buffer, 0, size
 
     def _oversized(self, place: Place) -> OversizedError:
         told = f"it is larger than {self._limit} bytes; if you trust the file, read it with a larger limit_bytes"
@@ -152,7 +200,7 @@ class ChunkFile:
     def _foreign(self, place: Place) -> ForeignError | None:
         """paddle/fluid's files have the same magic, and the fields that follow it in another order."""
         magic, records, summed, compressor, size = place.header
-        body = place.offset + HEADER_BYTES
+        body = place.payload
         if place.offset != 0 or magic != chunks.MAGIC or compressor > Compressor.GZIP:
             return None
         if size > min(self.size - body, self._limit):
@@ -200,6 +248,13 @@ class ChunkFile:
     def is_chunk_or_end(self, offset: int) -> bool:
         self._file.seek(offset)
         return offset == self.size or self._file.read(len(MAGIC_BYTES)) == MAGIC_BYTES
+
+
+def _is_better_apart(header: Header) -> bool:
+    """Large records are, if there are few: memory for many at once is fresh memory, and costs more than a copy."""
+    if header.compressor != Compressor.NONE or header.stored_bytes < header.records * _LARGE:
+        return False
+    return header.records == 1 or header.stored_bytes <= _FEW
 
 
 def read(file: ChunkFile, wanted: Wanted, report: Report | None = None) -> Iterator[Iterator[bytes]]:

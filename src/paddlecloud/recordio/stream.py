@@ -21,6 +21,9 @@ from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile, Report
 
 CHUNK_BYTES = 32 << 20  # of records, before compression
 _BUFFER_BYTES = 8 * BLOCK_BYTES  # small enough for a CPU's cache, and for a thousand shards at once
+_SMALL = 1024  # bytes of a record; larger ones gain nothing from going there with others
+_TOGETHER = 2500  # small records at most that go there at once
+_LENGTHS = [size.to_bytes(LENGTH_BYTES, "little") for size in range(_SMALL + 1)]
 
 # Of a loop that has ended, for the next: programs make a Reader for each file and pass.
 _SPARE: list[Buffers] = []
@@ -47,6 +50,8 @@ class Writer:
         require(compressor)
         self.path = os.fspath(path)
         self._compressor = compressor
+        # What goes to the file before its chunk ends is of whole blocks, or of any size where nothing is compressed.
+        self._block = 1 if compressor is Compressor.NONE else BLOCK_BYTES
         self._limit = chunk_bytes
         self._file = open(self.path, "wb")  # noqa: SIM115
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -69,8 +74,31 @@ class Writer:
         self._count += 1
 
     def write_all(self, records: Iterable[bytes]) -> None:
-        for record in records:
-            self.write(record)
+        """As `write` of each. Small ones are gathered, since a step for each costs more than its bytes do; if `records`
+        fails, what it gave before is written."""
+        given = iter(records)
+        is_end = False
+        while not is_end:
+            small: list[bytes] = []
+            size, are_alike, is_left, is_end = -1, True, False, True
+            try:
+                for record in islice(given, _TOGETHER):
+                    is_end = False
+                    if type(record) is bytes and len(record) == size:
+                        small.append(record)
+                    elif type(record) is bytes and len(record) <= _SMALL:
+                        are_alike = not small
+                        size = len(record)
+                        small.append(record)
+                    elif is_left := bool(small):
+                        break
+                    else:
+                        self.write(record)
+            finally:
+                if small:
+                    self._write_small(small, are_alike)
+            if is_left:
+                self.write(record)
 
     def flush(self) -> None:
         """End the chunk, and hand everything to the system."""
@@ -101,8 +129,27 @@ class Writer:
         self._header_at: int | None = None  # where in the file it is to be, once something has been sent
         self._squeezer = Squeezer(self._compressor)
 
+    def _write_small(self, records: list[bytes], are_alike: bool) -> None:
+        """Records and the length before each as one payload: of one size, they are joined by their length."""
+        if are_alike:
+            payload = _LENGTHS[len(records[0])].join([b"", *records])
+        else:
+            lengths = map(_LENGTHS.__getitem__, map(len, records))
+            payload = b"".join(chain.from_iterable(zip(lengths, records, strict=True)))
+        held = self._at - LENGTH_BYTES * self._count
+        gained = len(payload) - LENGTH_BYTES * len(records)
+        if held + gained <= self._left and self._sent + self._at + len(payload) <= LARGEST:
+            self._put(payload)
+            self._count += len(records)
+        elif (half := len(records) // 2) and gained > _SMALL:  # the chunk ends among them
+            self._write_small(records[:half], are_alike)
+            self._write_small(records[half:], are_alike)
+        else:
+            for record in records:
+                self.write(record)
+
     def _write_beyond(self, record: bytes) -> None:
-        """A record that does not fit into the buffer: whole blocks of the buffer, and of the record, go to the file."""
+        """A record that does not fit into the buffer."""
         needed = self._sent + self._at + LENGTH_BYTES + len(record)
         if needed > LARGEST:
             self._end_chunk()
@@ -110,22 +157,30 @@ class Writer:
                 raise ValueError(
                     f"{self.path}: a record of {len(record)} bytes is more than the format can hold (4 GiB)"
                 )
-        self._send_blocks()
-        at = self._at + LENGTH_BYTES
-        self._buffer[self._at : at] = len(record).to_bytes(LENGTH_BYTES, "little")
-        with memoryview(record) as rest:
-            fill = min(-at % BLOCK_BYTES, len(rest))
-            self._buffer[at : at + fill] = rest[:fill]
-            self._at = at + fill
+        self._put(len(record).to_bytes(LENGTH_BYTES, "little"))
+        self._put(record)
+
+    def _put(self, payload: bytes) -> None:
+        """Into the buffer what is small; of more, whole blocks go to the file from where they are."""
+        if len(payload) >= BLOCK_BYTES or self._at + len(payload) > len(self._buffer):
+            self._send_blocks()
+        if len(payload) < BLOCK_BYTES:
+            self._buffer[self._at : self._at + len(payload)] = payload
+            self._at += len(payload)
+            return
+        with memoryview(payload) as rest:
+            fill = min(-self._at % self._block, len(rest))
+            self._buffer[self._at : self._at + fill] = rest[:fill]
+            self._at += fill
             if fill < len(rest):
                 self._send_blocks()
-                whole = (len(rest) - fill) // BLOCK_BYTES * BLOCK_BYTES
+                whole = (len(rest) - fill) // self._block * self._block
                 self._send(rest[fill : fill + whole])
                 self._at = len(rest) - fill - whole
                 self._buffer[: self._at] = rest[fill + whole :]
 
     def _send_blocks(self) -> None:
-        whole = self._at // BLOCK_BYTES * BLOCK_BYTES
+        whole = self._at // self._block * self._block
         with memoryview(self._buffer) as held:
             self._send(held[:whole])
             held[: self._at - whole] = held[whole : self._at]

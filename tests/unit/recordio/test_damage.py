@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import struct
 import tracemalloc
 import zlib
@@ -25,10 +27,11 @@ from paddlecloud.recordio import (
     scan,
 )
 from paddlecloud.recordio.chunk import MAGIC, Header
-from paddlecloud.recordio.scan import ChunkFile
+from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile
 
 RECORDS = [b"record %d" % number * 3 for number in range(12)]
 SMALL = 2 << 20
+LARGE = 100_000  # a record that is read straight into its bytes
 
 
 @pytest.fixture(params=list(Compressor), ids=lambda compressor: compressor.name)
@@ -94,8 +97,8 @@ def test_trainers_agree_on_whose_chunk_is_whose_in_a_damaged_file(whole: bytes, 
 @pytest.mark.parametrize("compressor", Compressor)
 def test_a_header_that_lies_of_its_size_takes_no_memory(tmp_path: Path, compressor: Compressor) -> None:
     file = _file(tmp_path, Header(MAGIC, 0, compressor, 0xFFFF_FFF0, 0x3FFF_FFF0).pack() + b"x" * 100)
-    with _little_memory(), pytest.raises(TruncatedError, match="its payload ends at byte 4294967300"):
-        list(Reader(file))
+    with _little_memory() as buffers, pytest.raises(TruncatedError, match="its payload ends at byte 4294967300"):
+        _read(file, buffers)
 
 
 @pytest.mark.parametrize("compressor", Compressor)
@@ -104,24 +107,25 @@ def test_a_header_that_lies_of_its_count_takes_no_memory(tmp_path: Path, compres
         writer.write(b"one")
     honest = (tmp_path / "honest").read_bytes()
     file = _file(tmp_path, honest[:16] + struct.pack("<I", 0xFFFF_FFFF) + honest[20:])
-    with _little_memory(), pytest.raises(CorruptError, match="claims|goes past"):
-        list(Reader(file))
+    with _little_memory() as buffers, pytest.raises(CorruptError, match="claims|goes past"):
+        _read(file, buffers)
 
 
 def test_more_than_the_limit_is_not_decompressed(tmp_path: Path) -> None:
     for compressor in (Compressor.SNAPPY, Compressor.GZIP):
         with Writer(tmp_path / "bomb", compressor=compressor) as writer:
             writer.write(bytes(30 << 20))
-        with _little_memory(4 * SMALL), pytest.raises(OversizedError, match="read it with a larger limit_bytes"):
-            list(Reader(tmp_path / "bomb", limit_bytes=2 << 20))
+        told = "read it with a larger limit_bytes"
+        with _little_memory(4 * SMALL) as buffers, pytest.raises(OversizedError, match=told):
+            _read(tmp_path / "bomb", buffers, limit_bytes=2 << 20)
 
 
 def test_more_than_the_limit_is_not_read_either(tmp_path: Path) -> None:
     with open(tmp_path / "holes", "wb") as file:  # as large as it says, and nothing on the disk
         file.write(Header(MAGIC, 0, 0, 3 << 30, 1).pack())
         file.truncate((3 << 30) + 20)
-    with _little_memory(), pytest.raises(OversizedError):
-        list(Reader(tmp_path / "holes"))
+    with _little_memory() as buffers, pytest.raises(OversizedError):
+        _read(tmp_path / "holes", buffers)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +156,64 @@ def test_bent_snappy_with_a_right_checksum_is_refused(tmp_path: Path, payload: b
 def test_lengths_that_do_not_add_up_are_refused(tmp_path: Path, payload: bytes, count: int, told: str) -> None:
     with pytest.raises(CorruptError, match=told):
         list(Reader(_file(tmp_path, _chunk(payload, Compressor.NONE, count))))
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (0, "it begins with"),
+        (4, "its checksum is"),
+        (20, "its checksum is"),  # a length, and its highest byte
+        (23, "its checksum is"),
+        (24 + LARGE, "its checksum is"),
+        (24 + LARGE + 3, "its checksum is"),
+        (24, "its checksum is"),  # the first and the last byte of records
+        (-1, "its checksum is"),
+    ],
+)
+def test_nothing_is_given_of_a_chunk_of_large_records_that_is_bent(tmp_path: Path, at: int, told: str) -> None:
+    with Writer(tmp_path / "whole", compressor=Compressor.NONE) as writer:
+        writer.write_all([b"a" * LARGE, b"b" * LARGE])
+    bent = bytearray((tmp_path / "whole").read_bytes())
+    bent[at] ^= 0x10
+    read, error = _until_error(Reader(_file(tmp_path, bytes(bent))))
+    assert not read
+    assert error is not None
+    assert re.search(told, str(error))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "told"),
+    [
+        ((LARGE, LARGE + 1), "the record at byte 100004 of its payload goes past"),
+        ((LARGE, LARGE - 7), "behind them are 7 bytes more"),
+        ((0xFFFF_FFFF, LARGE), "the record at byte 0 of its payload goes past"),
+    ],
+)
+def test_lengths_of_large_records_that_do_not_add_up_are_refused(
+    tmp_path: Path, lengths: tuple[int, int], told: str
+) -> None:
+    payload = b"".join(struct.pack("<I", length) + bytes(LARGE) for length in lengths)
+    with _little_memory() as buffers, pytest.raises(CorruptError, match=told):
+        _read(_file(tmp_path, _chunk(payload, Compressor.NONE, 2)), buffers)
+
+
+def test_what_is_behind_large_records_is_in_the_checksum_too(tmp_path: Path) -> None:
+    payload = struct.pack("<I", LARGE) + bytes(LARGE)
+    content = Header(MAGIC, zlib.crc32(payload), Compressor.NONE, len(payload) + 7, 1).pack() + payload + b"unsaid."
+    with pytest.raises(CorruptError, match="its checksum is"):
+        list(Reader(_file(tmp_path, content)))
+
+
+def test_a_file_of_large_records_that_is_cut_while_it_is_read_is_told_as_such(tmp_path: Path) -> None:
+    with Writer(tmp_path / "file", compressor=Compressor.NONE, chunk_bytes=2 * LARGE) as writer:
+        writer.write_all([bytes(LARGE)] * 4)
+    reader = Reader(tmp_path / "file")
+    assert reader.read() == bytes(LARGE)
+    os.truncate(tmp_path / "file", 3 * LARGE)
+    assert reader.read() == bytes(LARGE)
+    with pytest.raises(TruncatedError, match="the file became shorter while it was read"):
+        reader.read()
 
 
 def test_records_of_one_size_whose_lengths_lie_are_not_taken_for_such(tmp_path: Path) -> None:
@@ -189,14 +251,22 @@ def test_a_folder_or_a_pipe_is_no_file_of_records(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _little_memory(limit: int = SMALL) -> Iterator[None]:
+def _little_memory(limit: int = SMALL) -> Iterator[Buffers]:
+    """Buffers to read with: their pages are the system's, and not in what Python counts."""
+    buffers = Buffers()
     tracemalloc.start()
     try:
-        yield
+        yield buffers
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < limit, f"{peak / 2**20:.0f} MiB"
+    taken = peak + len(buffers.stored)
+    assert taken < limit, f"{taken / 2**20:.0f} MiB"
+
+
+def _read(file: Path, buffers: Buffers, limit_bytes: int = LIMIT_BYTES) -> list[bytes]:
+    with ChunkFile(file, buffers=buffers, limit_bytes=limit_bytes) as opened:
+        return list(chain.from_iterable(scan.read(opened, lambda _: True)))
 
 
 def _until_error(reader: Reader) -> tuple[list[bytes], CorruptError | None]:

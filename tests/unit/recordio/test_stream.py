@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import array
+import os
 import struct
 import subprocess
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -116,6 +118,77 @@ def test_a_chunk_that_went_out_in_pieces_is_that_of_one_piece(sizes: list[int], 
             stored = bytes(cramjam.snappy.compress(payload)) if compressor is Compressor.SNAPPY else payload
             header = struct.pack("<5I", 0x01020304, zlib.crc32(stored), compressor, len(stored), len(records))
             assert file.read_bytes() == header + stored
+
+
+@quick
+@given(
+    runs=st.lists(st.tuples(st.sampled_from([0, 1, 3, 200, 1024, 1025, 70_000]), st.integers(1, 1500)), max_size=5),
+    compressor=st.sampled_from([Compressor.NONE, Compressor.SNAPPY]),
+    chunk_bytes=st.sampled_from([0, 1000, 300_000, 32 << 20]),
+)
+def test_records_written_together_are_those_written_one_by_one(
+    runs: list[tuple[int, int]], compressor: Compressor, chunk_bytes: int
+) -> None:
+    records = [bytes([number % 251]) * size for size, count in runs for number in range(count if size < 2000 else 3)]
+    with tempfile.TemporaryDirectory() as folder:
+        together = _written(Path(folder) / "together", records, compressor=compressor, chunk_bytes=chunk_bytes)
+        with Writer(Path(folder) / "apart", compressor=compressor, chunk_bytes=chunk_bytes) as writer:
+            for record in records:
+                writer.write(record)
+        assert together.read_bytes() == (Path(folder) / "apart").read_bytes()
+        assert list(Reader(together)) == records
+
+
+def test_what_was_given_before_a_failure_is_written(tmp_path: Path) -> None:
+    def failing() -> Iterator[bytes]:
+        yield from [b"one", b"two", b"six"]
+        raise RuntimeError("no more")
+
+    with Writer(tmp_path / "file") as writer:
+        with pytest.raises(RuntimeError, match="no more"):
+            writer.write_all(failing())
+        with pytest.raises(TypeError, match="a record is bytes, not int"):
+            writer.write_all([b"ten", b"fun", 5])  # type: ignore[list-item]
+        writer.write_all([b"abc", b"def", bytearray(b"ghi")])  # type: ignore[list-item]
+    assert list(Reader(tmp_path / "file")) == [b"one", b"two", b"six", b"ten", b"fun", b"abc", b"def", b"ghi"]
+
+
+def test_others_among_many_records_of_one_size_are_not_taken_for_such(tmp_path: Path) -> None:
+    alike = [b"%200d" % number for number in range(1000)]
+    for place in (0, 1, 100, 254, 255, 256, 700, 998):
+        records = [
+            *alike[:place],
+            b"short" * 20,
+            b"long" * 75,
+            *alike[place + 2 :],
+        ]  # as many bytes as two of the others
+        assert list(Reader(_written(tmp_path / "file", records, compressor=Compressor.NONE))) == records
+
+
+def test_large_records_that_wait_for_their_checksum_are_given_in_order(tmp_path: Path) -> None:
+    records = [bytes([number]) * size for number, size in enumerate([70_000, 0, 200_000, 5, 3_000_000, 9_000_000] * 3)]
+    for chunk_bytes in (0, 1 << 20, 4 << 20, 32 << 20):
+        file = _written(tmp_path / f"{chunk_bytes}", records, compressor=Compressor.NONE, chunk_bytes=chunk_bytes)
+        assert list(Reader(file)) == records
+        with IndexedReader(file) as indexed:
+            assert indexed[7] == records[7]
+
+
+def test_who_forks_does_not_disturb_the_other_by_what_readers_pass_on(tmp_path: Path) -> None:
+    records = [b"%6d" % number for number in range(5000)]
+    mine = _written(tmp_path / "mine", records, compressor=Compressor.NONE)
+    others = _written(tmp_path / "others", [b"others"] * 5000, compressor=Compressor.NONE)
+    assert list(Reader(mine)) == records  # its buffers are for the next reader, on both sides
+    begin, begun = os.pipe()
+    child = os.fork()
+    if not child:
+        os.read(begin, 1)
+        os._exit(0 if set(Reader(others)) == {b"others"} else 1)
+    reader = iter(Reader(mine))
+    read = [next(reader)]
+    os.write(begun, b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    assert read + list(reader) == records
 
 
 def test_a_chunk_that_was_never_ended_is_told_as_such(tmp_path: Path) -> None:
