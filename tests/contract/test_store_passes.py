@@ -1,10 +1,8 @@
-"""Passes that were ended: they stay so, and never become many rows."""
+"""The contract of passes that were ended: they stay so, and never become many rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
@@ -13,21 +11,16 @@ from paddlecloud.model.user import Role
 from paddlecloud.store.db import Database
 from paddlecloud.store.passes import ENDED_OF_A_USER, EndedPasses
 from paddlecloud.store.schema import ended_passes
-from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
-from tests.migrated import migrated
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 WEEK = timedelta(days=7)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    made = Database.open(migrated(tmp_path / "passes.db"))
+@pytest.fixture(autouse=True)
+def known(users: Users) -> None:
     for name in ("ann", "bob"):
-        Users(made, Cipher(tmp_path / "key")).add(name, Role.USER, None, NOW)
-    yield made
-    made.close()
+        users.add(name, Role.USER, None, NOW)
 
 
 def rows(database: Database) -> int:

@@ -1,10 +1,9 @@
-"""Lists of jobs by filter, order and page, as the database makes them."""
+"""The contract of lists of jobs by filter, order and page, as the database makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -17,17 +16,9 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.jobs import Jobs
 from paddlecloud.store.listing import Field, JobListing, Page, Wanted
 from paddlecloud.store.schema import jobs as table
-from tests.migrated import migrated
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 Add = Callable[..., str]
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    made = Database.open(migrated(tmp_path / "listing.db"))
-    yield made
-    made.close()
 
 
 @pytest.fixture
