@@ -244,3 +244,16 @@ def test_what_the_file_itself_says_is_not_said_by_flags(desk: Lab) -> None:
     file = v1(desk, "true", folder="flags")
     assert "cpus" in desk.type("submit", str(file), "--cpus", "2", code=None).stderr
     assert "no command can follow" in desk.type("submit", str(file), "--", "true", code=None).stderr
+
+
+def test_a_task_is_started_again_on_its_own_where_its_job_asks_for_that(desk: Lab) -> None:
+    first = f"test -e {desk.work}/was || {{ touch {desk.work}/was; exit 4; }}"
+    file = v2(desk, first, "echo again", name="alone", more="extras: {gangAllocation: false}")
+    file.write_text(file.read_text().replace("    dockerImage", "    taskRetryCount: 1\n    dockerImage"))
+    said = desk.type("submit", str(file))
+    assert "the tasks of a job start together here all the same" in said.stderr
+    job = said.stdout.split()[-1]
+    desk.ends(job, "success")
+    detail = desk.client().get(job)
+    assert (detail.job.attempt, detail.tasks[0].restarts) == (1, 1)
+    assert "notes" in desk.out("show", job)
