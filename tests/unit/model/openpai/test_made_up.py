@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddlecloud.model.errors import InvalidError
-from paddlecloud.model.openpai import form, template, v1, v2
+from paddlecloud.model.openpai import template, v1, v2
 from paddlecloud.server import yamltext
+from paddlecloud.server.dialects.openpai.forms import parse_form
 from tests.unit.model.openpai.test_v1 import SEED
 
 V2 = {
@@ -120,9 +121,9 @@ def test_anything_is_a_job_or_refused(value: object) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.from_regex(r"[a-z\[\]0-9]{0,12}", fullmatch=True) | texts, texts), max_size=6))
-def test_any_form_is_a_value_or_refused(pairs: list[tuple[str, str]]) -> None:
-    with contextlib.suppress(InvalidError):
-        assert isinstance(form.value(pairs), dict)
+def test_any_form_is_a_job_or_refused(pairs: list[tuple[str, str]]) -> None:
+    with contextlib.suppress(InvalidError, UnicodeEncodeError):
+        v1.job(parse_form("&".join(f"{key}={text}" for key, text in pairs).encode()), user="u", form=True)
 
 
 @settings(max_examples=300, deadline=None)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Ports, Resources, Shell
-from paddlecloud.model.openpai import form, v1
+from paddlecloud.model.openpai import v1
+from paddlecloud.server.dialects.openpai.forms import parse_form
 
 COMMAND = "pip3 --quiet install future && cd $PAI_JOB_NAME && ls -al && chmod +x train.sh && python3 run_samples.py"
 SEED: dict[str, Any] = {
@@ -83,7 +85,7 @@ def test_a_form_with_brackets_is_the_same_job_as_its_json() -> None:
         ("taskRoles[0][portList][0][portNumber]", "2"),
         ("taskRoles[0][command]", "true"),
     ]
-    found = v1.job(form.value(pairs), user="alice", form=True)
+    found = v1.job(parse_form(urlencode(pairs).encode()), user="alice", form=True)
     (role,) = found.spec.roles
     assert role.resources == Resources(cpus=2, memory_bytes=8192 << 20, gpus=1)
     assert (role.count, role.min_failed, role.min_succeeded) == (3, None, 2)
@@ -150,25 +152,6 @@ def test_what_is_wrong_is_named_by_its_field(changed: dict[str, Any], field: str
 )
 def test_what_is_not_done_is_said(changed: dict[str, Any], word: str) -> None:
     assert any(word in warning for warning in v1.job(_job(**changed), user="u").warnings)
-
-
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [("a[", "1")],
-        [("[a]", "1")],
-        [("a", "1"), ("a[b]", "2")],
-        [("a[b]", "1"), ("a", "2")],
-        [("a" + "[x]" * 30, "1")],
-    ],
-)
-def test_a_form_that_contradicts_itself_is_refused(pairs: list[tuple[str, str]]) -> None:
-    with pytest.raises(InvalidError):
-        form.value(pairs)
-
-
-def test_a_form_gives_lists_in_the_order_of_their_numbers() -> None:
-    assert form.value([("a[1][b]", "y"), ("a[0][b]", "x")]) == {"a": [{"b": "x"}, {"b": "y"}]}
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", 10**30, object()])
