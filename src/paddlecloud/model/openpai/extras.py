@@ -65,8 +65,8 @@ def read_extras(fields: Fields | None, warnings: list[str]) -> Extras:
     storages = tuple(_storage(one) for one in fields.each("storages"))
     if storages:
         warnings.append(
-            f"extras.storages: {', '.join(storages)[:200]} cannot be mounted here; the files of the cloud are at /pfs "
-            "in each task"
+            f"extras.storages: {', '.join(storages)[:200]} is not mounted: a folder that is shared with you is at "
+            "/pfs/<datacenter>/shared/<its name> in each task"
         )
     if fields.take("jobStatusChangeNotification") is not None:
         warnings.append(
