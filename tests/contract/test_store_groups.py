@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import cast
+
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
 from paddlecloud.model.errors import ConflictError, NotFoundError
 from paddlecloud.model.group import Group, GroupChange, GroupRequest
@@ -121,3 +125,31 @@ def test_a_user_has_an_address_and_what_other_programs_keep_of_them(users: Users
     assert (changed.email, changed.extension) == ("b@lab.example", {"a": [1]})
     assert users.change("bob", email="").email == ""
     assert [one.extension for one in users.accounts()] == [{"jobSSH": False}, {"a": [1]}]
+
+
+class During:
+    """A database in which something happens between a read and what is made of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.then: Callable[[], None] | None = None
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with self._database.read() as connection:
+            yield connection
+        if self.then is not None:
+            act, self.then = self.then, None
+            act()
+
+    def write(self) -> AbstractContextManager[Connection]:
+        return self._database.write()
+
+
+def test_what_was_read_while_a_group_changed_is_not_kept(groups: Groups, database: Database) -> None:
+    groups.add(GroupRequest(name="lab"), NOW)
+    during = During(database)
+    meddled = Groups(cast(Database, during))
+    during.then = lambda: meddled.join("lab", "ann")
+    meddled.membership()
+    assert meddled.membership().of_user == {"ann": ("lab",)}

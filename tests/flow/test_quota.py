@@ -85,7 +85,7 @@ def test_the_third_job_queues_and_says_for_what_and_starts_when_one_ends(lab: Sh
     )
     head, cce, overall = lab.out("quota").splitlines()
     assert head.split("  ")[0] == "CLUSTER"
-    assert re.match(r"cce +2 of 2 +1 of 100 +0 of 100 \(resets at .* 16:00:00\) +00:30:00 +1$", cce)
+    assert re.match(r"cce +2 of 2 +1 of 100 +0 of 100 \(resets at .* 16:00:00\) +00:30:00 +1 +cluster$", cce)
     assert re.match(r"all clusters +2 +1 +0 +no limit +no limit +0 B$", overall)
     assert "2 of 2" in lab.as_operator("quota", "--user", "zhang@example.com")
     lab.type("kill_job", f"--job_id={first}")

@@ -87,3 +87,23 @@ def test_a_count_sees_what_jobs_wrote_and_forgets_what_was_noted(house: House) -
     assert room.used("ann") == 5000
     room.record()
     assert room.used("ann") == 5000
+
+
+def test_a_shared_folder_has_a_space_of_its_own_which_nothing_limits_and_a_count_sees(house: House) -> None:
+    room = Room(
+        users=house.users,
+        use=house.use,
+        stores={"local": house.store},
+        limit_bytes=10,
+        clock=lambda: NOW,
+        shared=lambda: [("local", "demo"), ("gone", "demo")],
+    )
+    room.take("shared/demo", "local", written=50, kept=50, files=1)
+    assert (room.used_in("shared/demo", "local"), room.used("ann")) == ((50, 1), 0)
+    house.store.write("shared/demo/a", [bytes(700)])
+    house.store.write("shared/demo/b/c", [bytes(70)])
+    room.count()
+    assert room.used_in("shared/demo", "local") == (770, 2)
+    assert room.used_in("shared/demo", "gone") == (0, 0)
+    room.forget("shared/demo", "local")
+    assert room.used_in("shared/demo", "local") == (0, 0)
