@@ -81,6 +81,7 @@ class Accounts:
 
     def change(self, identity: Identity, name: str, change: UserChange) -> Account:
         """Change a user. Password, email and extension they may change themselves, the rest is for an admin."""
+        identity.need_person()
         self._require_self_or_admin(identity, name)
         more_than_their_own = (change.disabled, change.role, change.quota, change.quotas) != (None, None, None, None)
         if more_than_their_own and not identity.admin:
@@ -109,6 +110,7 @@ class Accounts:
         return self._users.keys(name)
 
     def add_key(self, identity: Identity, request: KeyRequest) -> NewKey:
+        identity.need_person()
         name = request.user or identity.user.name
         self._require_self_or_admin(identity, name)
         _require_power_of(identity, self._users.get(name))
@@ -116,12 +118,14 @@ class Accounts:
         return NewKey(key=key, sk=sk)
 
     def revoke_key(self, identity: Identity, ak: str) -> None:
+        identity.need_person()
         self._users.revoke_key(ak, None if identity.admin else identity.user.name)
 
     def tokens(self, identity: Identity) -> list[Token]:
         return self._users.tokens(identity.user.name)
 
     def add_token(self, identity: Identity, request: TokenRequest) -> NewToken:
+        identity.need_person()
         if not identity.scope.allows(request.scope):
             raise ForbiddenError(
                 f"a token of scope {identity.scope.value} cannot make one of scope {request.scope.value}"
@@ -132,10 +136,12 @@ class Accounts:
         return NewToken(token=token, secret=secret)
 
     def revoke_token(self, identity: Identity, token_id: str) -> None:
+        identity.need_person()
         self._users.revoke_token(token_id, None if identity.admin else identity.user.name)
 
     def revoke_old_clients(self, identity: Identity, name: str) -> None:
         """Make the tokens of a user's old clients useless; their own anyone may, another user's an admin."""
+        identity.need_person()
         self._require_self_or_admin(identity, name)
         self._users.end_epoch(name)
 

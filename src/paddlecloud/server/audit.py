@@ -23,6 +23,7 @@ class Origin:
 
     address: str = ""
     request_id: str = ""
+    passed_on: bool = False  # by a proxy, whose address it then is
 
 
 HERE = Origin()  # the server itself

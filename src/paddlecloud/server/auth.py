@@ -19,6 +19,7 @@ from paddlecloud.model.pfs import Who
 from paddlecloud.model.signature import BODY_HASH_HEADER, DATE_HEADER, NONCE_HEADER, WINDOW, SignedRequest
 from paddlecloud.model.units import describe_duration
 from paddlecloud.model.user import Role, Scope, Token, User
+from paddlecloud.store.applications import is_application
 from paddlecloud.store.users import Users
 
 NONCES_OF_A_KEY = 50_000
@@ -38,6 +39,7 @@ class Identity:
     scope: Scope
     expires_at: datetime | None = None
     body_hash: str | None = None
+    application: bool = False  # by a token of an application, which is good for jobs and files alone
 
     @property
     def admin(self) -> bool:
@@ -53,6 +55,13 @@ class Identity:
             raise ForbiddenError(
                 f"this token of {self.user.name} has the scope {self.scope.value}, and {scope.value} is needed: "
                 "make one with that scope"
+            )
+
+    def need_person(self) -> None:
+        if self.application:
+            raise ForbiddenError(
+                f"a token of an application of {self.user.name} may use jobs and files, and nothing that is about "
+                "users, keys and tokens: log in"
             )
 
     def need_admin(self) -> None:
@@ -84,7 +93,10 @@ class Authenticator:
     def bearer(self, secret: str) -> tuple[Identity, Token]:
         """Who has this token."""
         user, token = self._users.token(secret, self._clock())
-        return Identity(user=user, scope=token.scope, expires_at=token.expires_at), token
+        identity = Identity(
+            user=user, scope=token.scope, expires_at=token.expires_at, application=is_application(token)
+        )
+        return identity, token
 
     def nonces_remembered(self) -> int:
         """How many signed requests are kept in mind, so that none is accepted twice."""

@@ -48,7 +48,8 @@ async def services(request: Request) -> Services:
 
 async def origin(request: Request) -> Origin:
     """Where a request comes from, for limits and the record."""
-    return Origin(address=request.client.host if request.client else "", request_id=request.state.request_id)
+    address = request.client.host if request.client else ""
+    return Origin(address=address, request_id=request.state.request_id, passed_on=is_passed_on(request))
 
 
 async def known_parameters(request: Request) -> None:
@@ -89,7 +90,7 @@ async def identify_task(job_id: str, request: Request, services: Annotated[Servi
     """The job that one of its own tasks speaks for."""
     job = await run_in_threadpool(services.shipping.identify, job_id, request.headers.get("authorization", ""))
     request.state.user = job.user
-    if request.client is not None:
+    if request.client is not None and not is_passed_on(request):
         services.hdfs_callers.task_called(job, request.client.host)
     return job
 

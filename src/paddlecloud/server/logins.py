@@ -54,7 +54,7 @@ class Logins:
             user = await run_in_threadpool(self._in_epoch, request.name, epoch)
             if user is not None:
                 self._rates.logged_in(user.name, origin.address)
-                self.seen.note(user.name, origin.address, self._clock())
+                self._note_seen(user.name, origin)
                 return user
         return await to_thread.run_sync(self._check, request, origin, limiter=self._threads)
 
@@ -100,8 +100,13 @@ class Logins:
 
     def _came_in(self, user: str, origin: Origin, by: str) -> None:
         self._rates.logged_in(user, origin.address)
-        self.seen.note(user, origin.address, self._clock())
+        self._note_seen(user, origin)
         self._audit.record(Action.LOGIN, origin, user=user, target=user, detail=by)
+
+    def _note_seen(self, user: str, origin: Origin) -> None:
+        """Who came by way of a proxy was not at its address."""
+        if not origin.passed_on:
+            self.seen.note(user, origin.address, self._clock())
 
     def _known(self, name: str) -> str:
         try:

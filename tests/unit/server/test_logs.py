@@ -103,6 +103,7 @@ def test_a_traceback_is_part_of_its_line_of_json_and_shows_no_secret() -> None:
         ("GET /v1/jobs?sk=hunter2&x=1", "hunter2"),
         ("sk: hunter2", "hunter2"),
         ("Secret=hunter2", "hunter2"),
+        ("DELETE /rest-server/api/v1/token/eyJhbGciOiJIUzI1NiJ9.eyJ1c2VyIjoiYSJ9.hunter2-_x", "hunter2"),
     ],
 )
 def test_what_has_the_shape_of_a_secret_is_masked(text: str, secret: str) -> None:

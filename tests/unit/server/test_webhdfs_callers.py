@@ -108,6 +108,20 @@ def test_a_name_is_believed_from_where_it_has_just_logged_in_if_the_operator_say
     assert asked(by_login, PLAIN + "ann", **{"X-Forwarded-For": "10.0.0.1"})[0] == 401
 
 
+def test_a_login_by_way_of_a_proxy_is_none_from_the_proxys_address(by_login: Running) -> None:
+    """Else whoever is on the proxy's machine, as tasks of others may be, would be believed."""
+    by_login.users.add("kim", Role.USER, PASSWORD, NOW)
+    for path, names in (
+        ("/v1/login", ("name", "password")),
+        ("/api-token-auth/", ("username", "password")),
+        ("/rest-server/api/v2/authn/basic/login", ("username", "password")),
+    ):
+        sent = dict(zip(names, ("kim", PASSWORD), strict=True))
+        answer = by_login.pool.request("POST", by_login.url + path, json=sent, headers={"X-Forwarded-For": "10.0.0.1"})
+        assert answer.status == 200, answer.data
+        assert asked(by_login, PLAIN + "kim")[0] == 401
+
+
 def test_a_login_by_the_old_clients_way_counts_too(by_login: Running) -> None:
     answer = by_login.pool.request(
         "POST", by_login.url + "/api-token-auth/", json={"username": "bob", "password": PASSWORD}

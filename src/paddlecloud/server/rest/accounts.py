@@ -107,6 +107,7 @@ def revoke_old_clients(name: str, caller: Caller, called: Called, origin: FromWh
 def show_webhdfs(caller: Caller, called: Called, origin: FromWhere) -> Response:
     """The address by which clients of HDFS reach the caller's files: it holds a secret, and is the same each time."""
     caller.need(Scope.WRITE)  # nobody gets more than they came with
+    caller.need_person()
     found = called.hdfs_callers.access(caller.user)
     called.audit.record(Action.WEBHDFS_SHOW, origin, user=found.user, target=found.user)
     return answer(found)

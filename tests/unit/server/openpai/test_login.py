@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import time
 from datetime import timedelta
 
@@ -178,3 +179,51 @@ def test_nobody_revokes_a_token_of_another(pai: Pai) -> None:
 def test_a_pass_is_good_for_its_own_use_alone(pai: Pai) -> None:
     other = pai.server.services.passes.make("carl", "something else", lasting=timedelta(hours=1), now=utc_now())
     assert pai.refused("GET", "/v2/jobs", token=other) == (401, "UnauthorizedUserError")
+
+
+def test_who_may_only_read_or_not_for_long_is_not_shown_tokens_that_last(pai: Pai) -> None:
+    assert pai.send("POST", "/v2/tokens/application", token=pai.server.ann).status == 200
+    for scope, seconds in (("read", None), ("read", 60), ("write", 60)):
+        asked = {"name": "x", "scope": scope, "expires_in_seconds": seconds}
+        less = pai.server.ask("POST", "/v1/tokens", asked).json()["secret"]
+        for path in ("/v1/token", "/v2/tokens"):
+            assert pai.refused("GET", path, token=less) == (403, "ForbiddenUserError")
+    assert len(pai.get("/v2/tokens", pai.server.ann)["tokens"]) == 1
+
+
+def test_an_application_gets_no_more_by_our_own_api(pai: Pai) -> None:
+    """A key, a password or an address of files would be good when its token is revoked."""
+    made = pai.send("POST", "/v2/tokens/application", token=pai.login()).json()["token"]
+    ask = pai.server.ask
+    ours = ask("POST", "/v1/login", {"name": "carl", "password": PASSWORD}).json()["token"]["id"]
+    for method, path, body in (
+        ("POST", "/v1/keys", {}),
+        ("POST", "/v1/tokens", {"name": "x", "scope": "write"}),
+        ("DELETE", f"/v1/tokens/{ours}", None),
+        ("PATCH", "/v1/users/carl", {"password": "another horse"}),
+        ("PATCH", "/v1/users/carl", {"email": "a@example.com"}),
+        ("DELETE", "/v1/users/carl/old-clients", None),
+        ("GET", "/v1/webhdfs", None),
+    ):
+        answer = ask(method, path, body, token=made)
+        assert answer.status == 403, (method, path, answer.data)
+        assert "application" in answer.json()["detail"]
+    assert ask("GET", "/v1/jobs", token=made).status == 200
+    assert pai.login()
+
+
+def test_no_token_is_in_a_line_of_the_log(pai: Pai, caplog: pytest.LogCaptureFixture) -> None:
+    token = pai.login()
+    made = pai.send("POST", "/v2/tokens/application", token=token).json()["token"]
+    with caplog.at_level(logging.INFO):
+        for secret in (token, made):
+            encoded = "".join(f"%{ord(letter):02x}" for letter in secret)
+            for written in (secret, encoded):
+                assert pai.refused("DELETE", f"/v2/tokens/{written}") == (403, "ForbiddenUserError")
+    lines = "\n".join(
+        f"{record.getMessage()} {record.__dict__}" for record in caplog.records if record.name != "uvicorn.access"
+    )
+    assert "/rest-server/api/v2/tokens/…" in lines
+    for secret in (token, made):
+        assert secret not in lines
+        assert "".join(f"%{ord(letter):02x}" for letter in secret) not in lines

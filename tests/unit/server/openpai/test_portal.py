@@ -96,7 +96,15 @@ def test_a_cookie_is_good_for_pages_alone_and_a_token_for_none(pai: Pai, browser
 
 @pytest.mark.parametrize(
     "back",
-    ["https://evil.example/x.html", "//evil.example/x.html", "/\\evil.example/x.html", "x", "/v1/jobs", "/a\n.html"],
+    [
+        "https://evil.example/x.html",
+        "//evil.example/x.html",
+        "///evil.example/x.html",
+        "/\\evil.example/x.html",
+        "x",
+        "/v1/jobs",
+        "/a\n.html",
+    ],
 )
 def test_a_login_leads_nowhere_else(pai: Pai, back: str) -> None:
     assert Browser(pai).login(back=back).headers["Location"] == "/index.html"

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from paddlecloud.model.accounts import LoginRequest
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import RateError, UnauthenticatedError
-from paddlecloud.model.user import Role, User
+from paddlecloud.model.user import Role, Scope, User
 from paddlecloud.server.caller import Called, FromWhere, read_from_stranger
 from paddlecloud.server.dialects.openpai import refusals
 from paddlecloud.server.dialects.openpai.addresses import ROOT
@@ -114,7 +114,7 @@ async def no_browser_login(step: str) -> Response:
 @router.get("/api/v2/tokens")
 def list_tokens(caller: Caller, called: Called) -> Response:
     """The tokens of the caller's applications, and the one they came by: of other log-ins nothing is kept."""
-    caller.need_person()
+    _need_lasting(caller)
     came_by = [caller.token] if caller.words is not None else []
     return json_answer({"tokens": [*came_by, *called.applications.secrets(caller.user.name)]})
 
@@ -136,15 +136,20 @@ def check_token(caller: Caller) -> Response:
 @router.post("/api/v1/token/application")
 @router.post("/api/v2/tokens/application")
 def add_application(caller: Caller, called: Called, origin: FromWhere) -> Response:
-    """Who has logged in may make one that outlasts the log-in; who came by a token that ends may not."""
-    caller.need_person()
-    if caller.words is None and caller.identity.expires_at is not None:
-        raise refusals.forbidden("A token that expires cannot make one that does not: log in with your password.")
+    _need_lasting(caller)
     user = caller.user.name
     token, secret = called.applications.add(user, called.clock())
     detail = f"for an application, scope={token.scope.value}"
     called.audit.record(Action.TOKEN_CREATE, origin, user=user, target=token.id, detail=detail)
     return json_answer({"token": secret, "application": True})
+
+
+def _need_lasting(caller: Visitor) -> None:
+    """Tokens that last are for who has logged in: by a token that ends, or that may only read, nobody gets one."""
+    caller.need_person()
+    caller.identity.need(Scope.WRITE)
+    if caller.words is None and caller.identity.expires_at is not None:
+        raise refusals.forbidden("A token that expires cannot get one that does not: log in with your password.")
 
 
 @router.delete("/api/v1/token/{token}")

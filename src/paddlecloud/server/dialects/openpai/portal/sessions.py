@@ -188,7 +188,8 @@ def _encrypted(request: Request, called: Services) -> bool:
 def _safe(back: str) -> str:
     """A page of ours to go back to; whatever else is named, the first one."""
     parts = urlsplit(back) if back.isprintable() and len(back) < 2000 else urlsplit("")
-    plain = not parts.scheme and not parts.netloc and "\\" not in back
+    # Of `///host/…` a browser makes another server's address, whatever urlsplit says.
+    plain = not parts.scheme and not parts.netloc and "\\" not in back and not back.startswith("//")
     return back if plain and parts.path.startswith("/") and parts.path.endswith(".html") else _HOME
 
 
