@@ -66,7 +66,7 @@ class JobFile:
 
     def _read_settings(self) -> vscode.Settings:
         try:
-            return vscode.read_settings((self.folder / _SETTINGS).read_text("utf-8"))
+            return vscode.read_settings((self.folder / _SETTINGS).read_text("utf-8-sig"))
         except (FileNotFoundError, NotADirectoryError):
             return vscode.Settings()
         except (OSError, UnicodeDecodeError) as error:
@@ -78,7 +78,7 @@ def read(path: Path) -> JobFile | None:
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return None
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
     value = _value(text)

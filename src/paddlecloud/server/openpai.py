@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from paddlecloud.backends.base import RefusedError
 from paddlecloud.model import hdfspath, inputs, pfs
-from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, PaddleCloudError
+from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, PaddleCloudError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Input, Job, JobSpec
 from paddlecloud.model.openpai import v1, v2
 from paddlecloud.model.openpai.submitted import FS_URI, OpenPaiJob, OpenPaiRequest, Submitted
@@ -33,6 +33,7 @@ from paddlecloud.store.configs import Config, Configs
 SECRETS = "secrets"
 _MASK = "******"
 _TAG_CHARACTERS = 255
+_CODE_FILES = 100_000
 _VIRTUAL_CLUSTER = "virtualCluster"
 
 
@@ -154,11 +155,16 @@ class OpenPaiJobs:
         one = self._input(user, submitted)
         limit = self._settings.openpai.code_limit
         try:
-            size = self._inputs.size_bytes(user.name, one)
+            size = self._inputs.size_bytes(user.name, one, most_files=_CODE_FILES)
         except NotFoundError:
             raise InvalidError(
                 f"codeDir {self._resolved(submitted.code_dir)} does not exist: upload the code there first",
                 field="codeDir",
+            ) from None
+        except UnreachableError as error:
+            # Not as if this server did not answer: a client would wait for that, and send it again.
+            raise InvalidError(
+                f"codeDir cannot be reached: {error.message}; nothing was submitted", field="codeDir"
             ) from None
         except PaddleCloudError as error:
             raise type(error)(f"codeDir: {error.message}", field="codeDir") from None
