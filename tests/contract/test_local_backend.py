@@ -256,6 +256,7 @@ def test_a_folder_that_tasks_left_as_it_was_is_used_again_by_as_many(room: Room)
     first, second, third = room.launch("true", "true"), room.launch("exit 3"), room.launch("exit 4", "exit 5")
     room.run_and_clean(first)
     [spare] = room.tasks.glob(".spare-*")
+    assert [file.read_bytes() for file in spare.glob("*/task.json")] == [b"", b""], "a command may have held a secret"
     assert room.run(second).exit_code == 3
     assert spare.exists()
     room.run(third)

@@ -97,6 +97,7 @@ class TaskFolder:
             return False
         os.rename(self._pid, self._pid + ".part")
         os.rename(self._exit, self._exit + ".part")
+        os.truncate(self.task_file, 0)  # its command may hold a secret, and nobody knows when the next one comes
         return True
 
     @property
