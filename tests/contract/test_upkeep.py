@@ -242,7 +242,7 @@ def test_records_that_are_there_are_replaced_only_by_force_and_after_a_backup(
     file = backup(settings, tmp_path / "it.backup")
     ak, sk = _one_more_key(settings)
     before, without = contents(url_of(settings)), but_restores(settings)
-    with pytest.raises(ConflictError, match=r"has records already \(jobs: 9, users: 2\): --force"):
+    with pytest.raises(ConflictError, match=r"has records already \(jobs: 10, users: 2\): --force"):
         restore(settings, file)
     assert contents(url_of(settings)) == before
     saved = restore(settings, file, force=True).saved
