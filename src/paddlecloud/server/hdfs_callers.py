@@ -90,6 +90,13 @@ class HdfsCallers:
         # An address is shown and copied about: what only admins may do is not done by one.
         return Identity(user=user, scope=Scope.WRITE)
 
+    async def recheck(self, claim: Claim) -> None:
+        """Raise if who was identified by this a while ago has been shut out since."""
+        if claim.secret is not None:
+            await self.identify(claim)
+        else:
+            await run_in_threadpool(self._users.in_epoch, claim.names[0])
+
     def _believed(self, claim: Claim) -> User:
         names = set(claim.names)
         if len(names) != 1:

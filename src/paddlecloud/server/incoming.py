@@ -20,6 +20,7 @@ from paddlecloud.server.pfs_words import in_its_words
 
 LARGEST_BYTES = 2**40
 _CHECKED_BYTES = 1024 * 1024
+_PLACES = 64
 
 
 class Incoming:
@@ -28,6 +29,7 @@ class Incoming:
         self._drafts = drafts
         self._lock = threading.Lock()
         self._growing: set[str] = set()
+        self._places = [threading.Lock() for _ in range(_PLACES)]
 
     def begin(self, who: Who, path: str, size: int) -> None:
         """A file of this size is about to be filled. One that was begun with this size is gone on with; a file of
@@ -46,7 +48,7 @@ class Incoming:
         """A file that comes from its beginning to its end, however long that is."""
         place = self._pfs.locate(who, path, Access.WRITE)
         with self._drafts.scratch(who.user) as scratch:
-            yield Arriving(self._pfs, who, place, scratch, self._check)
+            yield Arriving(self._pfs, who, place, scratch, self._check, self._settling(place))
 
     @contextmanager
     def longer(self, who: Who, path: str) -> Iterator[Arriving]:
@@ -56,10 +58,15 @@ class Incoming:
             with in_its_words(place):
                 store, inside = self._pfs.at(place)
                 with closing(store.open(inside)) as current:
-                    arriving = Arriving(self._pfs, who, place, scratch, self._check, behind=current.etag)
+                    settling = self._settling(place)
+                    arriving = Arriving(self._pfs, who, place, scratch, self._check, settling, behind=current.etag)
                     for piece in current.pieces():
                         arriving.take(piece)
             yield arriving
+
+    def _settling(self, place: Place) -> threading.Lock:
+        """What lets one at a time look what is at a place and put a file there; some places share one."""
+        return self._places[hash(place.path) % _PLACES]
 
     @contextmanager
     def _alone(self, path: str) -> Iterator[None]:
@@ -194,6 +201,7 @@ class Arriving:
         place: Place,
         scratch: Scratch,
         check: Callable[[Who, Place, int], None],
+        settling: threading.Lock,
         *,
         behind: str | None = None,
     ) -> None:
@@ -202,6 +210,7 @@ class Arriving:
         self._place = place
         self._scratch = scratch
         self._check = check
+        self._settling = settling
         self._behind = behind
         self._checked = 0
         check(who, place, 0)
@@ -213,12 +222,15 @@ class Arriving:
             self._check(self._who, self._place, 0)
             self._checked = self._scratch.size
 
-    def finish(self) -> FileEntry:
-        if self._behind is not None:
-            with closing(self._pfs.open(self._who, self._place.path)) as current:
-                if current.etag != self._behind:
-                    raise ConflictError(f"{self._place.path} was changed while more of it came: send that again")
-        return self._pfs.adopt(self._who, self._place.path, self._scratch.whole())
+    def finish(self, allow: Callable[[], None] = lambda: None) -> FileEntry:
+        """Put it in its place, if `allow` does not raise; of two at once, the second sees what the first put there."""
+        with self._settling:
+            allow()
+            if self._behind is not None:
+                with closing(self._pfs.open(self._who, self._place.path)) as current:
+                    if current.etag != self._behind:
+                        raise ConflictError(f"{self._place.path} was changed while more of it came: send that again")
+            return self._pfs.adopt(self._who, self._place.path, self._scratch.whole())
 
 
 def _name(who: Who, place: Place) -> str:

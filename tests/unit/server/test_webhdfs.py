@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -105,6 +107,32 @@ def test_what_breaks_off_leaves_what_was_there(ann: Hdfs, at: str) -> None:
             head = f"{method} {there.path}?{there.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly this"
             line.sendall(head.encode())
     assert (ann.read(f"{at}/f"), ann.names(at)) == (b"old", ["f"])
+
+
+def test_of_many_that_make_one_file_at_once_one_is_told_that_it_did(ann: Hdfs, at: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        told = [*threads.map(lambda n: (ann.write(f"{at}/f", b"%d" % n * 5000).status, n), range(8))]
+    made = [n for status, n in told if status == 201]
+    assert sorted(status for status, _ in told) == [201, *[403] * 7]
+    assert ann.read(f"{at}/f") == b"%d" % made[0] * 5000
+
+
+@pytest.mark.parametrize("what", ["disabled", "ended"])
+def test_what_comes_of_a_user_who_was_shut_out_meanwhile_is_not_kept(server: Running, what: str) -> None:
+    token = server.add_user(what)
+    user = Hdfs(server, token, what)
+
+    def body() -> Iterator[bytes]:
+        yield b"1"
+        if what == "disabled":
+            server.users.change(what, disabled=True)
+        else:
+            server.users.end_epoch(what)
+        yield b"2"
+
+    assert refusal(user.write(f"/{what}/f", body()))[:2] == (401, "SecurityException")
+    server.users.change(what, disabled=False)
+    assert Hdfs(server, token, what).names(f"/{what}") == ["output"]
 
 
 def test_a_body_comes_in_chunks_or_with_its_length(ann: Hdfs, at: str) -> None:

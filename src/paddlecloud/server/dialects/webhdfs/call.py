@@ -11,6 +11,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 
+import msgspec
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
@@ -26,6 +27,7 @@ from paddlecloud.server.auth import Identity
 from paddlecloud.server.dialects.webhdfs import errors, shapes
 from paddlecloud.server.dialects.webhdfs.errors import HdfsError
 from paddlecloud.server.dialects.webhdfs.query import Query
+from paddlecloud.server.hdfs_callers import Claim
 from paddlecloud.server.inodes import number_of
 from paddlecloud.server.pages import PAGE
 from paddlecloud.server.services import Services
@@ -45,6 +47,7 @@ class Call:
     request: Request
     services: Services
     identity: Identity
+    claim: Claim
     query: Query
     prefix: str
     spot: Spot
@@ -153,8 +156,12 @@ class Call:
 
 
 def json_answer(value: object, status: int = 200) -> Response:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return Response(body.encode("utf-8", "replace"), status, media_type=JSON)
+    try:
+        # Ten times as fast as Python's own, beside which nobody else is answered.
+        body = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return Response(body, status, media_type=JSON)
 
 
 def boolean(value: bool) -> Response:

@@ -91,11 +91,11 @@ async def list_status(call: Call) -> Response:
     held = AsyncExitStack()
     await held.enter_async_context(call.services.shares.bodies.take(call.user, _LIST_BYTES))
     try:
-        found = await call.in_turn(_listed, call)
+        answer = await call.in_turn(lambda: json_answer({"FileStatuses": {"FileStatus": _listed(call)}}))
     except BaseException:
         await held.aclose()
         raise
-    return Holding(json_answer({"FileStatuses": {"FileStatus": found}}), held)
+    return Holding(answer, held)
 
 
 def _listed(call: Call) -> list[dict[str, object]]:

@@ -108,7 +108,8 @@ for _top in _TOPS:
 
 async def _answer(request: Request, called: Services, secret: str | None, path: str) -> Response:
     query = Query(request.scope["query_string"].decode("latin-1"))
-    identity = await called.hdfs_callers.identify(_claim(request, secret, query))
+    claim = _claim(request, secret, query)
+    identity = await called.hdfs_callers.identify(claim)
     request.state.user = identity.user.name
     operation = _operation(request.method, query)
     async with called.shares.turns.take(identity.user.name):
@@ -117,6 +118,7 @@ async def _answer(request: Request, called: Services, secret: str | None, path: 
         request=request,
         services=called,
         identity=identity,
+        claim=claim,
         query=query,
         prefix=_prefix(request, secret),
         spot=_spot(hdfspath.received(f"/{path}"), view),

@@ -38,9 +38,8 @@ async def create(call: Call) -> Response:
     path = call.to_change(call.spot)
 
     def finish(arriving: Arriving) -> None:
-        _check_new(call, overwrite=overwrite)
         try:
-            written = arriving.finish()
+            written = arriving.finish(lambda: _check_new(call, overwrite=overwrite))
         except ConflictError as error:
             raise HdfsError("ParentNotDirectoryException", error.message) from None
         if attributes is not None:
@@ -133,6 +132,8 @@ async def _receive(call: Call, arriving: AbstractContextManager[Arriving], finis
             opened = await stack.enter_async_context(contextmanager_in_threadpool(arriving))
         async for piece in _gathered(body_pieces(call.request)):
             await call.in_turn(opened.take, piece)
+        # It may have come for hours: who was shut out meanwhile has nothing kept.
+        await call.services.hdfs_callers.recheck(call.claim)
         await call.in_turn(finish, opened)
 
 
