@@ -49,7 +49,7 @@ docs: $(VENV)/.dev ## write the generated pages of docs/ again
 	$(BIN)/python tools/reference.py
 
 bench: $(VENV)/.dev ## measure, and write the tables into docs/benchmarks.md
-	for bench in start jobs queued transfer pfs environments recordio plsc; do $(BIN)/python bench/$$bench.py --write || exit 1; done
+	for bench in start jobs queued transfer pfs webhdfs environments recordio plsc; do $(BIN)/python bench/$$bench.py --write || exit 1; done
 
 fuzz: $(VENV)/.dev ## ten thousand made-up calls with each kind of credential, and as many bent uploads and logs
 	FUZZ_CALLS=10000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/hostile

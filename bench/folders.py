@@ -18,7 +18,7 @@ _SMALL_IN_A_FOLDER = 100
 _CHANGED_SHARE = 100
 
 
-def fill(kind: str, folder: Path) -> None:
+def fill(kind: str, folder: Path, *, files: int = SMALL_FILES) -> None:
     """Random bytes, new each time: nothing would be sent of what a server has."""
     if kind == "large":
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def fill(kind: str, folder: Path) -> None:
             for _ in range(LARGE_BYTES // MEBIBYTE):
                 file.write(os.urandom(MEBIBYTE))
     else:
-        for number in range(SMALL_FILES):
+        for number in range(files):
             _write_small(folder, number)
 
 

@@ -314,3 +314,23 @@ def test_seed_004s_script_brings_data_trains_and_leaves_its_results_in_a_shared_
     others = InsecureClient(addresses(bob)["url"], user="bob")
     assert "demo" not in others.list("/")
     assert others.status("/demo", strict=False) is None
+
+
+def test_a_login_lets_its_own_machine_in_but_no_task_of_another(tmp_path: Path) -> None:
+    for name in ("server", "alice", "bob"):
+        (tmp_path / name).mkdir()
+    server = Lab(tmp_path / "server")
+    python = Path(sys.prefix) / "bin" / "python"
+    server.configure(f"[clusters.local]\npolicy = 'open'\n[jobs]\npython = '{python}'\n[webhdfs]\nplain = 'logins'\n")
+    server.type("up")
+    try:
+        joined(server, tmp_path / "alice", "alice")
+        bob = joined(server, tmp_path / "bob", "bob")
+        url = server.server["url"]
+        assert InsecureClient(url, user="alice").list("/user") == ["alice"]
+        (bob.folder("asking") / "ask.py").write_text(LISTING)
+        done = bob.type("run", "asking", "--", "python", "ask.py", url, "bob", "alice")
+        assert "home DIRECTORY" in done.stdout
+        assert "refused Authentication failure" in done.stdout
+    finally:
+        server.close()

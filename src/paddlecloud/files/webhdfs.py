@@ -7,6 +7,7 @@ next. Nothing is read from the environment of this process.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -56,13 +57,14 @@ _KINDS: dict[str, type[PaddleCloudError]] = {
     "QuotaExceededException": FullError,
 }
 _THROUGH_FILE = "is not a directory"
+_SECRET = re.compile(r"/t/[^/;]+")
 
 
 class WebHdfs:
     """`url` is that of the NameNode's WebHDFS, or several of them joined by `;` where one stands in for another."""
 
     def __init__(self, url: str, user: str) -> None:
-        self._url = url
+        self._url = _SECRET.sub("/t/…", url)  # as it is shown: one of ours may hold a secret
         self._user = user
         self._client = _client(url, user)
 

@@ -124,8 +124,6 @@ def _parts(text: str) -> tuple[str, ...]:
     if not text.startswith("/"):
         raise InvalidError(f"Invalid path name {text!r}: it must begin with /", field="path")
     parts = tuple(part for part in text.split("/") if part)
-    if "." in parts or ".." in parts:
-        raise InvalidError(f"Invalid path name {text!r}: it has . or .. in it", field="path")
     if parts:
         paths.check_relative("/".join(parts))
     return parts

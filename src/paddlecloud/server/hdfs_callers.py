@@ -3,7 +3,8 @@ a name alone (`user.name`) is believed only as far as [webhdfs] plain says, and 
 
 off     never
 tasks   from a process of a live task of that user on this machine, or from a machine that one has just called from
-logins  also from an address that has just logged in as that user, whoever else is behind that address
+logins  also from an address that has just logged in as that user, whoever else is behind that address; on this machine
+        not from tasks of others
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 
 from paddlecloud.model.accounts import WebHdfsAccess
 from paddlecloud.model.errors import NotFoundError, UnauthenticatedError
@@ -31,6 +32,8 @@ from paddlecloud.store.users import Users
 
 _PURPOSE = "addresses of WebHDFS"
 _FAR_LIFETIME = timedelta(minutes=10)
+_AT_ONCE = 4
+_OTHERS = ""  # whoever it is: no user has such a name
 REMEDY = "`paddlecloud webhdfs` prints the address to use instead, which is yours alone"
 
 
@@ -66,6 +69,7 @@ class HdfsCallers:
         self._clock = clock
         self._far = Seen(_FAR_LIFETIME)
         self._peers = Peers()
+        self._threads = CapacityLimiter(_AT_ONCE)  # anybody may say a name: the threads of all others are not theirs
         self._secrets = DerivedTokens(
             users, sign, purpose=_PURPOSE, prefix=PREFIX, refusal=f"the secret in this address is nobody's: {REMEDY}"
         )
@@ -86,7 +90,7 @@ class HdfsCallers:
             if any(name != user.name for name in claim.names):
                 raise UnauthenticatedError(f"this address is that of {user.name}, and user.name says another: {REMEDY}")
         else:
-            user = await run_in_threadpool(self._believed, claim)
+            user = await to_thread.run_sync(self._believed, claim, limiter=self._threads)
         # An address is shown and copied about: what only admins may do is not done by one.
         return Identity(user=user, scope=Scope.WRITE)
 
@@ -120,15 +124,19 @@ class HdfsCallers:
 
     def _is_at(self, name: str, client: Address, server: Address | None) -> bool:
         now = self._clock()
-        if self._plain == LOGINS and self._logins.lately(name, client[0], now):
-            return True
-        held = [job for job in self._jobs.live() if job.user == name and job.state.held]
-        if not held:
+        came_in = self._plain == LOGINS and self._logins.lately(name, client[0], now)
+        held = [job for job in self._jobs.live() if job.state.held]
+        own = [job for job in held if job.user == name]
+        if not own and not came_in:
             return False
         socket = self._peers.socket(client, server) if server is not None else None
-        if socket is not None:
-            return self._peers.is_below(socket, name, self._supervisors(held))
-        return self._far.lately(name, client[0], now)
+        if socket is None:
+            return came_in or self._far.lately(name, client[0], now)
+        if self._peers.is_below(socket, name, self._supervisors(own)):
+            return True
+        # Tasks of others have the address of this machine too, which somebody may have logged in from.
+        others = [job for job in held if job.user != name]
+        return came_in and not self._peers.is_below(socket, _OTHERS, self._supervisors(others))
 
     def _supervisors(self, held: Sequence[Job]) -> Iterator[int]:
         """The processes on this machine that watch tasks of these jobs."""

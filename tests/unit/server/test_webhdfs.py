@@ -87,6 +87,16 @@ def test_a_file_is_kept_from_being_replaced_unless_it_is_said(ann: Hdfs, at: str
     there = urlsplit(late.headers["Location"])
     assert refusal(ann.raw("PUT", f"{there.path}?{there.query}", b"late"))[1] == "FileAlreadyExistsException"
     assert (ann.read(f"{at}/f"), ann.read(f"{at}/g")) == (b"1", b"first")
+    # And where it came to be while the bytes of another came.
+    there = urlsplit(ann.ask("PUT", f"{at}/h", "CREATE").headers["Location"])
+    with closing(http.client.HTTPConnection(str(there.hostname), there.port, timeout=30)) as connection:
+        connection.putrequest("PUT", f"{there.path}?{there.query}")
+        connection.putheader("Content-Length", "2")
+        connection.endheaders(b"l")
+        assert ann.write(f"{at}/h", b"first").status == 201
+        connection.send(b"a")
+        assert connection.getresponse().status == 403
+    assert ann.read(f"{at}/h") == b"first"
     assert ann.write(f"{at}/f", b"2", overwrite="True").status == 201
     assert ann.read(f"{at}/f") == b"2"
 
