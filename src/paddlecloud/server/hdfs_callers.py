@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from anyio import CapacityLimiter, to_thread
+from starlette.concurrency import run_in_threadpool
 
 from paddlecloud.model.accounts import WebHdfsAccess
 from paddlecloud.model.errors import NotFoundError, UnauthenticatedError
