@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -274,9 +274,18 @@ reports = st.one_of(
 steps = st.lists(st.tuples(st.sampled_from(["look", "place", "kill"]), reports, st.integers(0, 900)), max_size=25)
 
 
-@given(steps)
-def test_no_walk_leaves_the_table_and_an_end_is_an_end(walk: list[tuple[str, Report | None, int]]) -> None:
+retries = st.builds(
+    Retry, user_error=st.integers(0, 2), by_cause=st.booleans(), endless=st.booleans(), after_success=st.booleans()
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(steps, retries, st.booleans())
+def test_no_walk_leaves_the_table_and_an_end_is_an_end(
+    walk: list[tuple[str, Report | None, int]], retry: Retry, first_role_ends: bool
+) -> None:
     job, now = a_job(JobState.SUBMIT, attempt=0), NOW
+    job = replace(job, spec=replace(job.spec, retry=retry, first_role_ends=first_role_ends))
     for what, report, seconds in walk:
         now += timedelta(seconds=seconds)
         move = lifecycle.overdue(job, now, schedule_limit=timedelta(hours=1)) or advance(job, report, now)

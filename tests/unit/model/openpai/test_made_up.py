@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddlecloud.model.errors import InvalidError
@@ -89,14 +89,14 @@ def bent(whole: Any, data: st.DataObject) -> Any:
         return whole
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_bent_job_of_the_first_protocol_is_a_job_or_refused(data: st.DataObject) -> None:
     with contextlib.suppress(InvalidError):
         v1.job(bent(SEED, data), user="alice", form=data.draw(st.booleans()))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_bent_job_of_the_second_protocol_is_a_job_or_refused(data: st.DataObject) -> None:
     with contextlib.suppress(InvalidError):
@@ -110,7 +110,7 @@ def test_what_is_bent_is_a_job_before() -> None:
     assert v1.job(SEED, user="alice").spec.roles
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(values)
 def test_anything_is_a_job_or_refused(value: object) -> None:
     with contextlib.suppress(InvalidError):
@@ -119,14 +119,14 @@ def test_anything_is_a_job_or_refused(value: object) -> None:
         v2.job(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.from_regex(r"[a-z\[\]0-9]{0,12}", fullmatch=True) | texts, texts), max_size=6))
 def test_any_form_is_a_job_or_refused(pairs: list[tuple[str, str]]) -> None:
     with contextlib.suppress(InvalidError, UnicodeEncodeError):
         v1.job(parse_form("&".join(f"{key}={text}" for key, text in pairs).encode()), user="u", form=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="ab:-[]{}&*!|>\n\t '\"#?%@`,<=.0123", max_size=60) | st.text(max_size=30))
 def test_any_text_is_yaml_or_refused(text: str) -> None:
     for read in (yamltext.read, lambda whole: yamltext.replaced(f"a: {whole}\nsecrets: {whole}\n", "secrets", "x")):
@@ -134,7 +134,7 @@ def test_any_text_is_yaml_or_refused(text: str) -> None:
             read(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="<%$ab.[]0 {}&>\n", max_size=60), values)
 def test_any_text_is_a_template(text: str, value: object) -> None:
     template.render(text, {"$a": value, "b": {"a": "b"}} if value != 10**400 else {})
