@@ -1,4 +1,4 @@
-"""Coming in by a password: counted before it is looked at, and on record however it ends."""
+"""Coming in by a password: counted before it is hashed, and on record however it ends."""
 
 from __future__ import annotations
 
@@ -46,16 +46,15 @@ class Logins:
     async def check(self, request: LoginRequest, origin: Origin) -> User:
         """Whose password this is, for those who come with it each time, or with a token of another kind.
 
-        One that was right a while ago is not hashed again, and not on record again either.
+        One that was right a while ago is no guess: it is not counted, nor hashed again, nor on record again.
         """
-        self._rates.log_in(request.name, origin.address, self._clock())
         epoch = self._recent.epoch(request.name, request.password, origin.address, self._clock())
         if epoch is not None:
             user = await run_in_threadpool(self._in_epoch, request.name, epoch)
             if user is not None:
-                self._rates.logged_in(user.name, origin.address)
                 self._note_seen(user.name, origin)
                 return user
+        self._rates.log_in(request.name, origin.address, self._clock())
         return await to_thread.run_sync(self._check, request, origin, limiter=self._threads)
 
     def _login(self, request: LoginRequest, origin: Origin) -> NewToken:

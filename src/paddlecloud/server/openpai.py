@@ -142,7 +142,9 @@ class OpenPaiJobs:
             return replace(spec, queue=name)
         if name == DEFAULT or name in self._settings.clusters:
             return replace(spec, cluster=name)
-        known = ", ".join(dict.fromkeys([DEFAULT, *self._settings.queues, *self._settings.clusters]))
+        # Who may use a queue that is not open to all is not asked here, so it is not named.
+        queues = [name for name, queue in self._settings.queues.items() if not (queue.users or queue.groups)]
+        known = ", ".join(dict.fromkeys([DEFAULT, *queues, *self._settings.clusters]))
         raise InvalidError(f"Virtual cluster {name[:80]} is not found: this server has {known}", field=_VIRTUAL_CLUSTER)
 
     def _resolved(self, path: str) -> str:

@@ -44,6 +44,9 @@ def job(value: object, *, user: str, form: bool = False) -> Submitted:
     check_plain(value)
     fields = Fields(value, "", form=form)
     name = fields.text("jobName", pattern=_JOB_NAME)
+    if name in (".", ".."):
+        # Clients that follow such a part of an address would mean another by it, as that of the user.
+        raise InvalidError(f"jobName {name!r} is none of its own in an address: take another", field="jobName")
     warnings: list[str] = []
     described = {
         "code_dir": _path(fields, "codeDir", user, name),

@@ -109,6 +109,8 @@ def test_a_retry_count_below_zero_is_without_end(count: int, endless: bool, afte
         ({"jobName": "a b"}, "jobName"),
         ({"jobName": None}, "jobName"),
         ({"jobName": 3}, "jobName"),
+        ({"jobName": "."}, "jobName"),
+        ({"jobName": ".."}, "jobName"),
         ({"image": ""}, "image"),
         ({"retryCount": -3}, "retryCount"),
         ({"retryCount": 101}, "retryCount"),

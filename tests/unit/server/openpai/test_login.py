@@ -7,12 +7,14 @@ import json
 import logging
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from paddlecloud.server.app import utc_now
 from paddlecloud.server.dialects.openpai.route import LOGIN
 from tests.unit.server.openpai.asking import PASSWORD, Pai
+from tests.unit.server.running import running
 
 
 @pytest.mark.parametrize("path", ["/v1/token", "/v1/authn/basic/login", "/v2/authn/basic/login"])
@@ -94,6 +96,19 @@ def test_a_login_leaves_no_row_and_a_second_one_no_hash_and_no_record(pai: Pai) 
     assert len(tokens) == 50
     assert on_record() == before
     assert pai.server.users.tokens("carl") == []
+
+
+def test_who_is_remembered_comes_in_however_often_they_and_others_of_their_address_do(tmp_path: Path) -> None:
+    """Behind one address, as that of a proxy, many clients log in every ten seconds, and some guess."""
+    plain = {"clusters": {"local": {"policy": "open"}}, "rates": {"logins_a_minute": 1}}
+    with running(tmp_path / "data", plain) as server:
+        pai = Pai(server)
+        pai.login()
+        assert {pai.form("/v1/token", username="carl", password=PASSWORD).status for _ in range(15)} == {200}
+        guesses = (pai.form("/v1/token", username=f"u{n}", password="a guess").status for n in range(50))
+        assert 429 in guesses
+        assert pai.form("/v1/token", username="carl", password=PASSWORD).status == 200
+        assert pai.form("/v1/token", username="carl", password="a guess").status == 429
 
 
 def test_a_new_password_ends_what_was_remembered_and_every_token(pai: Pai) -> None:

@@ -221,6 +221,14 @@ def test_virtual_clusters_are_queues_and_clusters(pai: Pai, root: str) -> None:
     pai.server.finish(job)
 
 
+def test_a_queue_that_is_not_for_all_is_not_named_to_who_asks_for_another(pai: Pai) -> None:
+    role = {"name": "a", "command": "true"}
+    job = {"jobName": "astray", "image": "x", "virtualCluster": "elsewhere", "taskRoles": [role]}
+    answer = pai.send("POST", "/v1/jobs", job)
+    assert (answer.status, answer.json()["code"]) == (404, "NoVirtualClusterError")
+    assert "long" not in answer.json()["message"]
+
+
 def test_virtual_clusters_are_the_configs_to_change(pai: Pai, root: str) -> None:
     change = {"vcCapacity": 10}
     assert pai.refused("PUT", "/v2/virtual-clusters/default", change, token=root) == (403, "ForbiddenUserError")
