@@ -252,5 +252,6 @@ def test_storages_are_shared_folders(pai: Pai, root: str) -> None:
     demo = pai.get("/v2/storages/demo")
     assert (demo["type"], demo["readOnly"], demo["data"]) == ("other", False, {"path": "/pfs/local/shared/demo"})
     assert pai.refused("GET", "/v2/storages/closed") == (404, "NoStorageError")
+    assert pai.get("/v2/storages/closed", root)["readOnly"], "an admin who may only read"
     assert pai.get("/v2/users/ann")["storageConfig"] == ["demo"]
     assert pai.get("/v2/groups/default")["extension"]["acls"]["storageConfigs"] == ["demo"]

@@ -149,7 +149,7 @@ def get_storage(name: str, caller: Caller, called: Called) -> Response:
     found = next((folder for folder in folders_of(called, caller.identity) if folder.name == name), None)
     if found is None:
         raise refusals.no_storage(name[:80])
-    writable = caller.admin or bool(set(found.writers) & set(called.groups.names_of(caller.user)))
+    writable = bool(set(found.writers) & set(called.groups.names_of(caller.user)))
     return json_answer(people.storage_detail(found, writable=writable))
 
 
