@@ -46,7 +46,7 @@ class Claim:
     names: Sequence[str]
     client: Address | None
     server: Address | None
-    passed_on: bool  # by a proxy, whose address then says nothing
+    passed_on: bool  # by a proxy, or by a browser for a page: the address then says nothing of who asks
 
 
 class HdfsCallers:

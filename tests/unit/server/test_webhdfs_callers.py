@@ -108,6 +108,15 @@ def test_a_name_is_believed_from_where_it_has_just_logged_in_if_the_operator_say
     assert asked(by_login, PLAIN + "ann", **{"X-Forwarded-For": "10.0.0.1"})[0] == 401
 
 
+def test_what_a_page_has_a_browser_send_is_not_believed_by_its_address(by_login: Running) -> None:
+    """A page of anybody's may have the browser of who has just logged in send a POST, and not read the answer."""
+    login = by_login.pool.request("POST", by_login.url + "/v1/login", json={"name": "ann", "password": PASSWORD})
+    assert login.status == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert asked(by_login, PLAIN + "ann", **headers)[0] == 401
+
+
 def test_a_login_by_way_of_a_proxy_is_none_from_the_proxys_address(by_login: Running) -> None:
     """Else whoever is on the proxy's machine, as tasks of others may be, would be believed."""
     by_login.users.add("kim", Role.USER, PASSWORD, NOW)

@@ -139,8 +139,13 @@ def _claim(request: Request, secret: str | None, query: Query) -> Claim:
         names=[*query.all("user.name"), *query.all("doas")],
         client=None if request.client is None else (request.client.host, request.client.port),
         server=request.scope.get("server"),
-        passed_on=is_passed_on(request),
+        passed_on=is_passed_on(request) or _is_of_a_page(request),
     )
+
+
+def _is_of_a_page(request: Request) -> bool:
+    """Whether a browser sends it for a page, which need not be its user's own wish; no client of HDFS says so."""
+    return "origin" in request.headers or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 def _operation(method: str, query: Query) -> Operation:
