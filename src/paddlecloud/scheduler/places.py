@@ -132,6 +132,7 @@ class _FreePorts:
         ports: list[int] = []
         while len(ports) < count:
             ports += next(self._blocks, ()) or self._refuse()
+        self._taken.update(ports)
         return tuple(wished.get(place, port) for place, port in enumerate(ports[:count]))
 
     def _refuse(self) -> NoReturn:

@@ -70,3 +70,12 @@ def test_a_job_for_which_there_are_no_ports_waits_and_is_told_so() -> None:
     decided = plan(snapshot)
     assert decided.placements == []
     assert "all ports" in decided.reasons[job.id]
+
+
+def test_a_wish_for_a_port_that_another_task_of_the_job_was_given_is_not_given() -> None:
+    plain = RoleSpec(name="plain", count=1, command="x")
+    job = a_job({}, count=1)
+    given = placed(replace(job, spec=JobSpec(roles=(plain,))))[0]
+    wishing = RoleSpec(name="wishing", count=1, command="x", ports={"web": Ports(begin=given[2])})
+    both = placed(replace(job, spec=JobSpec(roles=(plain, wishing))))
+    assert len({port for ports in both for port in ports}) == len(both[0]) + len(both[1])
