@@ -166,3 +166,20 @@ def test_jobs_are_counted_by_state(listing: JobListing, add: Add) -> None:
         add(state=state)
     add("x", "bob", JobState.FAILED)
     assert listing.states(Wanted(users={"ann"})) == {JobState.RUNNING: 2, JobState.SUCCESS: 1}
+
+
+@pytest.mark.parametrize("odd", ["\0", "\ud800", "a\0b", "%", "_", "\\", "'"])
+def test_what_no_text_of_a_job_can_be_finds_none(listing: JobListing, add: Add, odd: str) -> None:
+    add()
+    names = {odd}
+    for wanted in (
+        Wanted(users=names),
+        Wanted(pools=names),
+        Wanted(text=odd),
+        Wanted(tags=names),
+    ):
+        assert listing.list(wanted, Page(limit=10)) == []
+        assert listing.count(wanted) == 0
+    assert len(listing.list(Wanted(without_tags=names), Page(limit=10))) == 1
+    assert listing.find(odd, odd) is None
+    assert listing.find("ann", odd) is None
