@@ -328,6 +328,10 @@ def test_a_login_lets_its_own_machine_in_but_no_task_of_another(tmp_path: Path) 
         bob = joined(server, tmp_path / "bob", "bob")
         url = server.server["url"]
         assert InsecureClient(url, user="alice").list("/user") == ["alice"]
+        vs_code = NodeHdfs(url, "alice", "/webhdfs/api/v1")  # by the address that it configures itself
+        vs_code.write("/alice/job_12345678/train.sh", b"echo 1\n", overwrite=True, permission="0755")
+        assert vs_code.read("/alice/job_12345678/train.sh") == b"echo 1\n"
+        vs_code.close()
         (bob.folder("asking") / "ask.py").write_text(LISTING)
         done = bob.type("run", "asking", "--", "python", "ask.py", url, "bob", "alice")
         assert "home DIRECTORY" in done.stdout

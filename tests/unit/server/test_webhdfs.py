@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -346,3 +347,18 @@ def test_a_name_that_is_no_text_is_found_by_what_it_is_told_as(ann: Hdfs, at: st
     [name] = ann.names(at)
     assert ann.read(f"{at}/{name}") == b"x"
     assert good(ann.ask("DELETE", f"{at}/{name}", "DELETE")) == {"boolean": True}
+
+
+def test_many_slow_uploads_of_one_user_hold_up_nobody_else(ann: Hdfs, server: Running, at: str) -> None:
+    there = urlsplit(ann.ask("PUT", f"{at}/slow", "CREATE", overwrite="true").headers["Location"])
+    head = f"PUT {there.path}?{there.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly this"
+    drafts = server.services.incoming._drafts._folder
+    with ExitStack() as stack:
+        for _ in range(100):
+            line = stack.enter_context(socket.create_connection((there.hostname, there.port)))
+            line.sendall(head.encode())
+        wait_until(lambda: len(os.listdir(drafts)) >= 40, "they have begun")
+        bob = Hdfs(server, server.bob, "bob")
+        assert bob.write("/bob/quick", b"1", overwrite="true").status == 201
+        assert bob.read("/bob/quick") == b"1"
+    wait_until(lambda: not os.listdir(drafts), "what was cut off is gone")

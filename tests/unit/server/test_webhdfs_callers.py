@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from paddlecloud.model.errors import UnauthenticatedError
 from paddlecloud.model.user import Role, Scope
+from paddlecloud.server.hdfs_callers import Claim
 from paddlecloud.server.logs import masked
 from paddlecloud.server.peers import Peers
 from paddlecloud.server.secret_paths import without_secret
@@ -232,3 +235,27 @@ def test_what_nobody_foresaw_is_told_in_the_shape_that_clients_read(
     assert (status, exception) == (500, "RuntimeException")
     assert "its log has it under request id" in message
     assert gil.secret not in caplog.text
+
+
+def test_a_machine_that_a_task_has_just_called_from_is_believed_for_as_long_as_it_runs(server: Running) -> None:
+    """As a node of Slurm does that shares no disk with the server; nothing on it can be told apart from here."""
+    callers, job = server.services.hdfs_callers, server.run()
+
+    def believed(name: str, address: str, *, passed_on: bool = False) -> bool:
+        claim = Claim(
+            secret=None, names=[name], client=(address, 40_000), server=("10.0.0.1", 8642), passed_on=passed_on
+        )
+        try:
+            return asyncio.run(callers.identify(claim)).user.name == name
+        except UnauthenticatedError:
+            return False
+
+    assert not believed("ann", "10.0.0.5")
+    callers.task_called(server.services.records.get(job), "10.0.0.5")
+    assert believed("ann", "10.0.0.5")
+    assert not believed("ann", "10.0.0.6")
+    assert not believed("bob", "10.0.0.5")
+    assert not believed("ann", "10.0.0.5", passed_on=True)
+    server.finish(job)
+    server.reaches(job, "success")
+    assert not believed("ann", "10.0.0.5")
