@@ -11,6 +11,7 @@ from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.store import migrations
 from paddlecloud.store.db import Database, reading
 from paddlecloud.store.jobs import Idempotency, Jobs
+from paddlecloud.store.listing import JobListing, Page, Wanted
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.users import Users
 from tests.contract.older import AK, JOB, SK, older
@@ -42,6 +43,20 @@ def test_records_of_an_older_program_are_kept_and_saved_before_they_are_migrated
             with opened.read() as connection:
                 assert migrations.revision(connection) == migrations.HEAD
     assert saved == [revision, revision]
+
+
+def test_jobs_of_an_older_program_are_listed_by_what_they_asked_for(new_database_url: str, tmp_path: Path) -> None:
+    older(new_database_url, "0011", tmp_path / "key")
+    with closing(Database.open(new_database_url)) as database:
+        (found,) = JobListing(database).list(Wanted(), Page())
+        asked = JOB.spec
+        gpus = sum(role.count * role.resources.gpus for role in asked.roles if role.resources is not None)
+        assert (found.pool, found.roles, found.tasks, found.gpus) == (
+            asked.cluster,
+            len(asked.roles),
+            asked.tasks,
+            gpus,
+        )
 
 
 def test_a_new_database_has_nothing_to_be_saved(new_database_url: str) -> None:
