@@ -25,7 +25,7 @@ from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.derived_tokens import DerivedTokens
 from paddlecloud.server.face_settings import LOGINS, OFF
-from paddlecloud.server.peers import Address, Peers
+from paddlecloud.server.peers import Address, Peers, is_here
 from paddlecloud.server.secret_paths import PREFIX
 from paddlecloud.server.seen import Seen
 from paddlecloud.store.jobs import Jobs
@@ -132,7 +132,8 @@ class HdfsCallers:
             return False
         socket = self._peers.socket(client, server) if server is not None else None
         if socket is None:
-            return came_in or self._far.lately(name, client[0], now)
+            # Who hung up on this machine before they were looked for may be anybody.
+            return not is_here(client[0]) and (came_in or self._far.lately(name, client[0], now))
         if self._peers.is_below(socket, name, self._supervisors(own)):
             return True
         # Tasks of others have the address of this machine too, which somebody may have logged in from.

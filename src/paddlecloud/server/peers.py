@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 import sys
 import threading
 from collections.abc import Iterable
@@ -54,6 +55,17 @@ class Peers:
             if len(self._known) > _REMEMBERED:
                 del self._known[next(iter(self._known))]
         return True
+
+
+def is_here(host: str) -> bool:
+    """Whether an address is one of this machine's own: only these can be bound."""
+    try:
+        found = socket.getaddrinfo(_normal((host, 0))[0], 0, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
+        with socket.socket(found[0][0], socket.SOCK_DGRAM) as made:
+            made.bind(found[0][4])
+    except OSError:
+        return False
+    return True
 
 
 def _holds(pid: int, socket: int) -> bool:

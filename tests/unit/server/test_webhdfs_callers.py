@@ -120,6 +120,22 @@ def test_what_a_page_has_a_browser_send_is_not_believed_by_its_address(by_login:
         assert asked(by_login, PLAIN + "ann", **headers)[0] == 401
 
 
+def test_who_hangs_up_on_this_machine_before_they_are_looked_for_is_not_believed(by_login: Running) -> None:
+    """A task of another may send a call under the name of who has logged in here, and close its end at once."""
+    callers, now = by_login.services.hdfs_callers, by_login.services.clock()
+    for address in ("127.0.0.1", "127.0.0.9", "10.0.0.1"):
+        by_login.services.logins.seen.note("ann", address, now)
+
+    def believed(address: str) -> bool:
+        gone = Claim(secret=None, names=["ann"], client=(address, 1), server=("127.0.0.1", 2), passed_on=False)
+        try:
+            return asyncio.run(callers.identify(gone)).user.name == "ann"
+        except UnauthenticatedError:
+            return False
+
+    assert [believed(address) for address in ("127.0.0.1", "127.0.0.9", "10.0.0.1")] == [False, False, True]
+
+
 def test_a_login_by_way_of_a_proxy_is_none_from_the_proxys_address(by_login: Running) -> None:
     """Else whoever is on the proxy's machine, as tasks of others may be, would be believed."""
     by_login.users.add("kim", Role.USER, PASSWORD, NOW)
