@@ -25,7 +25,7 @@ from tests.waiting import wait_until  # noqa: E402
 JOBS = 200
 QUEUED = 5000
 GOAL_OVERHEAD = 0.20  # of the total
-PYTHON = "exec python3 -I -S -c pass"  # the least that a runtime in Python can cost
+PYTHON = "PATH=/usr/local/bin:/usr/bin:/bin; exec python3 -I -S -c pass"  # the least that a runtime in Python can cost
 
 
 def main() -> None:
