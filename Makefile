@@ -6,6 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PIP = $(BIN)/python -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
 FRAMEWORKS = $(VENV)/frameworks
+NNI = $(VENV)/nni
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 
@@ -23,7 +24,7 @@ demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
 
 # The tests of a file share a worker, and so the server that many a file starts once. In their order, since by the
 # number of tests, as is usual, the longest would be last.
-test: $(VENV)/.dev engines frameworks ## every test
+test: $(VENV)/.dev engines frameworks $(NNI)/.made ## every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 engines: ## install the engines that tests use (PostgreSQL, Slurm, HDFS), where root may
@@ -65,6 +66,7 @@ lock: $(VENV)/.dev ## renew requirements/ from pyproject.toml
 	$(COMPILE) pyproject.toml --constraints requirements/dev.txt --extra server --group build \
 		--output-file requirements/server.txt
 	$(COMPILE) --upgrade --group pyproject.toml:frameworks --output-file requirements/frameworks.txt
+	$(COMPILE) --upgrade --group pyproject.toml:nni --output-file requirements/nni.txt
 
 wheel: $(VENV)/.dev ## dist/: what `pip install` is given
 	$(BIN)/python -m hatchling build -t wheel
@@ -95,4 +97,11 @@ $(FRAMEWORKS)/.made: requirements/frameworks.txt | $(VENV)/.dev
 	@echo "installing what requirements/frameworks.txt pins (3 GB, about a minute) …"
 	@$(BIN)/python -m venv --clear $(FRAMEWORKS)
 	@$(BIN)/uv pip install --quiet --no-deps --require-hashes --python $(FRAMEWORKS)/bin/python -r requirements/frameworks.txt
+	@touch $@
+
+# A client of OpenPAI that needs older packages than ours.
+$(NNI)/.made: requirements/nni.txt | $(VENV)/.dev
+	@echo "installing what requirements/nni.txt pins (200 MB) …"
+	@$(BIN)/python -m venv --clear $(NNI)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --no-deps --require-hashes --python $(NNI)/bin/python -r requirements/nni.txt
 	@touch $@

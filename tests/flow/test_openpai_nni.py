@@ -1,6 +1,6 @@
 """nni 2.10.1, whose trials are jobs of OpenPAI, unmodified: an experiment from its start to its last metric.
 
-It brings 200 MB and pins of its own, so it is not part of the environment: whoever wants this test makes `.venv/nni`.
+It brings 200 MB and pins of its own, so it stands apart, in `.venv/nni`, which `make test` makes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIAL = "import nni\n\nx = nni.get_next_parameter()['x']\nnni.report_final_resul
 
 pytestmark = pytest.mark.skipif(
     not (NNI / "bin/nnictl").exists(),
-    reason=f"there is no nni in {NNI}: python3 -m venv {NNI} && {NNI}/bin/pip install nni==2.10.1",
+    reason=f"there is no nni in {NNI}: type `make {NNI}/.made`",
 )
 
 
