@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -48,10 +49,11 @@ NAMES = [
 MEDIA = ["application/json", "application/x-www-form-urlencoded", "text/yaml", "text/plain", "", "application/json;x=é"]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    """One for each kind of credential: an admin's calls may disable the users of the others."""
     plain = {"clusters": {"local": {"policy": "open"}}, "rates": {"logins_a_minute": 0, "submits_a_minute": 0}}
-    with running(tmp_path_factory.mktemp("hostile") / "data", plain) as made:
+    with running(tmp_path / "data", plain) as made:
         yield made
 
 
