@@ -1,6 +1,6 @@
 """nni 2.10.1, whose trials are jobs of OpenPAI, unmodified: an experiment from its start to its last metric.
 
-It brings 200 MB and pins of its own, so it stands apart, in `.venv/nni`, which `make test` makes.
+It brings 200 MB and pins of its own, and `nnictl create` fails now and then: it is run after `make .venv/nni/.made`.
 """
 
 from __future__ import annotations
