@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,11 @@ from tests.slurm import Slurm
 
 # What a shell starts in the background ignores Ctrl-C, and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Not below /tmp: tasks have a /tmp of their own, and jobs of many tests read what the test put into its folder.
+_SCRATCH = Path("/srv/paddlecloud-tests") if os.geteuid() == 0 else Path.home() / ".cache/paddlecloud-tests"
+_SCRATCH.mkdir(parents=True, exist_ok=True)
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_SCRATCH))
 
 
 @pytest.fixture(scope="session")

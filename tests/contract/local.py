@@ -6,13 +6,13 @@ import os
 import secrets
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from paddlecloud.backends import local
-from paddlecloud.backends.base import Launch
+from paddlecloud.backends.base import WHOLE_MACHINE, Launch, View
 from paddlecloud.backends.local import LocalBackend
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.model.job import Resources
@@ -22,6 +22,7 @@ from paddlecloud.runtime.folder import TaskFolder
 from tests.launches import ended, make_launch, wait_for
 from tests.waiting import wait_until
 
+UID = 1_900_000_777 if os.geteuid() == 0 else None
 PYTHON_FORKED_AWAY = "import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0);"
 
 
@@ -35,6 +36,8 @@ class Room:
     python: str | None = None
     hidden: tuple[Path, ...] = ()
     allow_unisolated: bool = True
+    view: View = WHOLE_MACHINE
+    uid: int | None = None  # the account that tasks run as
     woken: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -65,6 +68,8 @@ class Room:
             uv=self.uv,
             python=self.python,
             hidden=self.hidden,
+            view=self.view,
+            own_accounts=self.uid is not None,
             namespaces=self.isolated,
             cgroups=self.isolated,
             allow_unisolated=lambda: self.allow_unisolated,
@@ -77,7 +82,8 @@ class Room:
 
     def launch(self, *commands: str, job: str | None = None, **more: object) -> Launch:
         job = job or f"job-{secrets.token_hex(16)}"
-        return make_launch(self.folder / "results" / job, *commands, job=job, **more)  # type: ignore[arg-type]
+        launch = make_launch(self.folder / "results" / job, *commands, job=job, **more)  # type: ignore[arg-type]
+        return replace(launch, uid=self.uid)
 
     def run(self, launch: Launch) -> TaskReport:
         """Start it, and the report of its first task once all have ended."""
@@ -97,7 +103,6 @@ class Room:
         here = Here(
             folder=folder,
             mounts=self.isolated,
-            root=self.isolated,
             account="someone",
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,
@@ -107,6 +112,9 @@ class Room:
             uv=None,
             pids_limit=100,
             hidden=[],
+            whole_machine=True,
+            visible=[],
+            visible_writable=[],
             wake=self.tasks,
             boot=boot or processes.boot_id(),
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from paddlecloud.backends.base import Mount, RefusedError
+from paddlecloud.backends.base import WHOLE_MACHINE, Mount, RefusedError, View
 from paddlecloud.model.task import TaskState
-from tests.contract.local import Room, log
+from tests.contract.local import UID, Room, log
 from tests.launches import make_launch
 
 HOME = "/pfs/local/home/me@example.com"
@@ -77,11 +78,13 @@ def mounts(store: Path) -> list[Mount]:
     ]
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+@pytest.fixture(params=["of one person", "shared"])
+def room(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Room]:
     data = tmp_path / "data"
-    with Room(data, hidden=(data,)) as room:
-        if "root" not in room.backend.isolation:
+    shared = request.param == "shared"
+    view, uid = (View(), UID) if shared else (WHOLE_MACHINE, None)
+    with Room(data, hidden=(data,), view=view, uid=uid) as room:
+        if "mount" not in room.backend.isolation:
             pytest.skip(room.backend.isolation)
         yield room
 
@@ -132,8 +135,6 @@ def test_seed_001s_gen_train_list_runs_as_it_is_written(room: Room, store: Path,
         ("/bin/new", False),
         ("/etc/new", False),
         ("/etc/passwd", False),
-        ("/root/new", False),
-        ("/home/new", False),
         ("/var/new", False),
         ("/sys/kernel/new", False),
     ],
@@ -198,10 +199,26 @@ def test_the_old_root_cannot_be_reached_by_whoever_may_change_roots(room: Room, 
     assert "False" not in found
 
 
-def test_nothing_of_the_machines_top_level_is_missing(room: Room, mounts: list[Mount]) -> None:
+def test_a_persons_task_sees_that_persons_machine_and_any_other_a_short_list(room: Room, mounts: list[Mount]) -> None:
     found = set(said(room, "ls -A /", mounts).splitlines())
-    assert found >= set(os.listdir("/"))
-    assert found - set(os.listdir("/")) == {"pfs", "trainer_id", "trainer_count"}
+    if room.view.whole_machine:
+        assert found >= set(os.listdir("/"))
+        assert found - set(os.listdir("/")) == {"pfs", "trainer_id", "trainer_count"}
+        return
+    programs = {"bin", "lib", "lib32", "lib64", "libx32", "sbin", "usr"} & set(os.listdir("/"))
+    own = {str(path).split("/")[1] for path in (room.folder, sys.base_prefix, room.uv) if path is not None}
+    assert found - own == programs | {
+        "dev",
+        "etc",
+        "pfs",
+        "proc",
+        "run",
+        "sys",
+        "tmp",
+        "var",
+        "trainer_id",
+        "trainer_count",
+    }
 
 
 def test_a_task_finds_no_one_in_run_who_starts_processes_for_it(room: Room, mounts: list[Mount]) -> None:
@@ -257,7 +274,7 @@ def test_no_folder_is_shown_through_a_link_of_the_users(room: Room, store: Path,
 def test_a_servers_folder_below_a_system_folder_leaves_tasks_what_is_theirs(mounts: list[Mount]) -> None:
     with tempfile.TemporaryDirectory(prefix="paddlecloud-test-", dir="/var/lib") as folder:
         with Room(Path(folder), hidden=(Path(folder),)) as room:
-            if "root" not in room.backend.isolation:
+            if "mount" not in room.backend.isolation:
                 pytest.skip(room.backend.isolation)
             written = said(room, "python -c 1 && touch here $HOME/x $TMPDIR/x $OUTPUT_PATH/x && echo all", mounts)
             refused = said(room, f"touch {folder}/new $LOCAL_MOUNT_PATH/x || echo none", mounts)

@@ -51,7 +51,7 @@ def _snapshot(tree: Path) -> dict[str, tuple[int, int, int, bytes]]:
     found = {}
     for path in sorted([tree, *tree.rglob("*")]):
         status = path.lstat()
-        found[str(path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content(path))
+        found[str(path)] = (status.st_mode & ~0o222, status.st_size, status.st_mtime_ns, content(path))
     return found
 
 

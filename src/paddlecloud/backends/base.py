@@ -34,6 +34,8 @@ class Mount:
     source: Path
     target: str  # below /pfs
     writable: bool
+    gid: int | None = None  # the group whose members share its files, where tasks have accounts of their own
+    public: bool = False  # everybody may read it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,21 @@ class Launch:
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
     inputs: tuple[InputAt, ...] = ()
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
+    uid: int | None = None  # the account on this machine that its tasks run as; None: the server's own
     openpai: OpenPai | None = None  # what variables of OpenPAI alone tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What tasks see of the machine besides their own folders: all that their account may see, or the system's programs
+    and the folders listed."""
+
+    whole_machine: bool = False
+    visible: tuple[Path, ...] = ()
+    visible_writable: tuple[Path, ...] = ()
+
+
+WHOLE_MACHINE = View(whole_machine=True)
 
 
 class RefusedError(PaddleCloudError):

@@ -41,7 +41,7 @@ class _Helper:
     channel: socket.socket
     isolation: str
     mounts: bool
-    root: bool
+    landlock: int
     asked: dict[str, float] = field(default_factory=dict)  # folder -> when, the oldest first
     unanswered: deque[float] = field(default_factory=deque)
 
@@ -66,10 +66,10 @@ class Forker:
             return self._living().mounts
 
     @property
-    def root(self) -> bool:
-        """Whether tasks have a root folder of their own."""
+    def landlock(self) -> int:
+        """The version of Landlock's interface here; 0: without it."""
         with self._lock:
-            return self._living().root
+            return self._living().landlock
 
     @property
     def pid(self) -> int:
@@ -149,7 +149,7 @@ class Forker:
             process.kill()
             process.wait()
             raise UnreachableError(f"the forking helper did not start ({error}); {log} says why") from None
-        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]), bool(hello["root"]))
+        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]), int(hello["landlock"]))
 
     def _end(self) -> None:
         if self._helper is not None:

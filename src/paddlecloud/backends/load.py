@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from paddlecloud.backends.base import Backend
+from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
 from paddlecloud.backends.local import LocalBackend, find_uv
 from paddlecloud.backends.machine import machine, own_account
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
@@ -29,6 +29,8 @@ class Setup:
     gate_seconds: float
     environments: Path | None = None
     hidden: tuple[Path, ...] = ()  # what tasks must not reach
+    view: View = WHOLE_MACHINE  # what they see of the machine
+    own_accounts: bool = False  # on this machine, tasks run as accounts of their users
     python: str | None = None
     cpus: float | None = None  # None, here and below: what the machine has
     memory_bytes: int | None = None
@@ -69,6 +71,8 @@ def _local(setup: Setup) -> Backend:
         environments=setup.environments,
         uv=find_uv(),
         hidden=setup.hidden,
+        view=setup.view,
+        own_accounts=setup.own_accounts and setup.isolate,
         python=setup.python,
         namespaces=setup.isolate,
         cgroups=setup.isolate,
@@ -91,6 +95,7 @@ def _slurm(setup: Setup) -> Backend:
             gate_seconds=setup.gate_seconds,
             environments=setup.environments,
             hidden=setup.hidden,
+            view=setup.view,
         ),
         Rest(setup.slurmrestd, setup.token_file, own_account())
         if setup.slurmrestd

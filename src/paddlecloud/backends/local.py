@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from paddlecloud.backends.base import BusyError, Launch, RefusedError
+from paddlecloud.backends.base import WHOLE_MACHINE, BusyError, Launch, RefusedError, View
 from paddlecloud.backends.forking import Forker
 from paddlecloud.backends.hidden import Hidden
 from paddlecloud.backends.localtask import LocalTask
@@ -41,6 +41,8 @@ _WITHOUT = "this machine has no mount namespaces"
 _TO_HAVE_THEM = (
     "allow user namespaces on it (kernel.unprivileged_userns_clone=1, user.max_user_namespaces), run the server as root"
 )
+_ONE_ACCOUNT = "all tasks run as one account and this kernel has no Landlock"
+_TO_PART_THEM = "give the server's account a range in /etc/subuid, run the server as root, or use Linux 5.19 or newer"
 _NOT_WANTED = "tasks are not kept apart, as isolate = false asks"
 _KNOCKS_AT_ONCE = 4096
 _KNOCKS_REST_SECONDS = 0.005  # in which those of many tasks gather; between two rounds there is no less
@@ -61,6 +63,8 @@ class LocalBackend:
         uv: str | None = None,  # the program that builds them; None: pip does
         pids_limit: int = 4096,
         hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
+        view: View = WHOLE_MACHINE,
+        own_accounts: bool = False,  # each launch names an account of its user's
         namespaces: bool = True,  # False, here and below: do without, also where the machine allows them
         cgroups: bool = True,
         allow_unisolated: Callable[[], bool] = lambda: True,  # asked at each start where tasks cannot be kept apart
@@ -79,6 +83,8 @@ class LocalBackend:
         self._gate_seconds = gate_seconds
         self._pids_limit = pids_limit
         self._hidden = Hidden(hidden)
+        self._view = view
+        self._own_accounts = own_accounts
         self._interpreter = interpreter_path(python)
         self._environments = environments
         self._uv = uv
@@ -93,20 +99,29 @@ class LocalBackend:
         log.info("tasks in %s: %s", self._root, self.isolation)
         if not self.isolated:
             log.warning(
-                "%s: tasks can read all users' files and the server's own, they find no /pfs (PADDLECLOUD_PFS names "
-                "it), and jobs of several users are run only if the config allows it",
-                _WITHOUT if namespaces else _NOT_WANTED,
+                "%s: tasks can reach all users' files and the server's own, and jobs of several users are run only if "
+                "the config allows it",
+                self._lack[0],
             )
 
     @property
     def isolation(self) -> str:
         """How tasks are kept apart and limited on this machine, in words."""
-        return self._forker.isolation
+        account = "an account for each user" if self._own_accounts else "one account for all tasks"
+        return f"{account}, {self._forker.isolation}"
 
     @property
     def isolated(self) -> bool:
-        """Whether users' files and the server's own are hidden from the tasks of others."""
-        return self._forker.mounts
+        """Whether a task can reach neither the files of other users nor the server's own: by a root folder of its own,
+        and an account of its own or Landlock, since it may be handed descriptors from outside that folder."""
+        return self._forker.mounts and (self._own_accounts or self._forker.landlock > 0)
+
+    @property
+    def _lack(self) -> tuple[str, str]:
+        """What this machine lacks to keep tasks apart, and what to do about it."""
+        if not self._namespaces:
+            return _NOT_WANTED, "set it to true"
+        return (_ONE_ACCOUNT, _TO_PART_THEM) if self._forker.mounts else (_WITHOUT, _TO_HAVE_THEM)
 
     @property
     def helper_pid(self) -> int:
@@ -199,7 +214,7 @@ class LocalBackend:
     def _check_isolation(self) -> None:
         if self.isolated or self._allow_unisolated():
             return
-        why, remedy = (_WITHOUT, _TO_HAVE_THEM) if self._namespaces else (_NOT_WANTED, "set it to true")
+        why, remedy = self._lack
         raise RefusedError(
             f"{why}, so a task could read every user's files and the server's keys: {remedy}, or let the server's "
             "config allow tasks that are not isolated"
@@ -211,7 +226,7 @@ class LocalBackend:
         here = Here(
             folder=Path(folder),
             mounts=self._forker.mounts,
-            root=self._forker.root,
+            own_accounts=self._forker.mounts,
             account=self._account,
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
@@ -221,6 +236,9 @@ class LocalBackend:
             uv=self._uv,
             pids_limit=self._pids_limit,
             hidden=self._hidden.now(),
+            whole_machine=self._view.whole_machine,
+            visible=self._view.visible,
+            visible_writable=self._view.visible_writable,
             wake=self._root,
             boot=processes.boot_id(),
         )

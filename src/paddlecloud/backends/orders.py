@@ -37,8 +37,7 @@ class Here:
     """What a task is told that depends on this machine, not on the launch."""
 
     folder: Path  # of the handle
-    mounts: bool
-    root: bool  # tasks have a root folder of their own, and so /pfs
+    mounts: bool  # tasks have a root folder of their own, and so /pfs
     account: str
     search_path: Sequence[str]
     grace_seconds: float
@@ -48,10 +47,14 @@ class Here:
     uv: str | None
     pids_limit: int
     hidden: Sequence[Path]
+    whole_machine: bool  # tasks see all of it that the account may see
+    visible: Sequence[Path]
+    visible_writable: Sequence[Path]
     wake: Path
     boot: str
     allocation: str = GIVEN
     unisolated: bool = True
+    own_accounts: bool = False  # tasks run as the account that the launch names
 
 
 def render(launch: Launch, here: Here) -> dict[str, TaskFile]:
@@ -96,14 +99,14 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         uses_gpus=launch.uses_gpus,
         gpus=list(place.gpus),
         env=dict(launch.env),
-        account=here.account,
+        account=launch.user if here.own_accounts and launch.uid is not None else here.account,
         search_path=list(here.search_path),
         tree=tree,
         # Without mounts of its own a task sees the tree itself, whose files are read-only.
         mount=folder.mount if here.mounts or tree is None else tree,
         work=folder.work,
         home=folder.home,
-        temporary=folder.temporary,
+        temporary="/tmp" if here.mounts else folder.temporary,
         output=str(results / paths.rank_folder(task.role, task.index)),
         log_file=str(results / paths.log_file(task.name)),
         log_folder=str(results / paths.log_folder(task.name)),
@@ -114,6 +117,12 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         grace_seconds=here.grace_seconds,
         gate_seconds=here.gate_seconds,
         hidden=[str(folder) for folder in here.hidden],
+        uid=launch.uid if here.own_accounts else None,
+        whole_machine=here.whole_machine,
+        visible=[str(path) for path in here.visible],
+        visible_writable=[str(path) for path in here.visible_writable],
+        shared=_shared(launch) if here.own_accounts else {},
+        public=[mount.target for mount in launch.mounts if mount.public],
         wake=str(here.wake),
         boot=here.boot,
         restarts=task.restarts,
@@ -138,6 +147,10 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         openpai={} if launch.openpai is None else {name: str(value) for name, value in asdict(launch.openpai).items()},
         note=_NO_IMAGE.format(image=launch.image) if launch.image else "",
     )
+
+
+def _shared(launch: Launch) -> dict[str, int]:
+    return {mount.target: mount.gid for mount in launch.mounts if mount.gid is not None}
 
 
 def _entry(launch: Launch, trainers: Sequence[TaskLaunch]) -> str:
@@ -189,11 +202,11 @@ def _cwd(launch: Launch, here: Here) -> str | None:
     if not around:
         raise RefusedError(f"{launch.handle}: {launch.cwd} is in none of the folders that its tasks see")
     nearest = max(around, key=lambda mount: len(mount.target))
-    return launch.cwd if here.root else str(nearest.source.absolute()) + launch.cwd[len(nearest.target) :]
+    return launch.cwd if here.mounts else str(nearest.source.absolute()) + launch.cwd[len(nearest.target) :]
 
 
 def _pfs(launch: Launch, here: Here) -> str | None:
-    if here.root:
+    if here.mounts:
         return PFS if launch.mounts else None
     return None if launch.pfs is None else str(launch.pfs.absolute())
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from paddlecloud.backends import shipped, slurmscript, slurmstate
-from paddlecloud.backends.base import Launch, RefusedError
+from paddlecloud.backends.base import WHOLE_MACHINE, Launch, RefusedError, View
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
@@ -57,6 +57,7 @@ class Cluster:
     gate_seconds: float = 60.0
     environments: Path | None = None
     hidden: Sequence[Path] = ()
+    view: View = WHOLE_MACHINE  # of tasks that run as the server's own account
     url: str = ""  # where nodes reach the server; "": they share its disk
     certificate: str = ""  # by which they know it (PEM); "": as they know all others
     token: Callable[[str], str] = lambda _: ""  # of the tasks of a handle
@@ -310,7 +311,6 @@ class SlurmBackend:
         return Here(
             folder=Path(away.ROOT, launch.handle) if far else Path(folder),
             mounts=True,
-            root=True,
             account=account or "",
             search_path=[],
             grace_seconds=self._cluster.grace_seconds,
@@ -320,6 +320,10 @@ class SlurmBackend:
             uv=None,
             pids_limit=0,
             hidden=() if far else self._cluster.hidden,  # a far node hides its own
+            # A user's own account sees what the node's file modes let it see.
+            whole_machine=account is not None or self._cluster.view.whole_machine,
+            visible=self._cluster.view.visible,
+            visible_writable=self._cluster.view.visible_writable,
             wake=self._root,
             boot="",
             allocation=SLURM,

@@ -64,13 +64,12 @@ def _reset(folder: TaskFolder) -> bool:
 
 
 def _marks(path: str) -> tuple[object, ...]:
-    """What can be changed about a folder, but for its mode and times: owner, group, access lists, attributes."""
+    """What a task can change about a folder, except its mode and times: access lists and attributes."""
     flags = array.array("l", [0])
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = os.fstat(fd)
         fcntl.ioctl(fd, _GET_FLAGS, flags)
         extended = {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
     finally:
         os.close(fd)
-    return found.st_uid, found.st_gid, flags[0], extended
+    return flags[0], extended

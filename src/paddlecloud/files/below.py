@@ -108,6 +108,8 @@ def open_to_append(root: Path, path: str) -> int:
     folder = made_folder(root, paths.text_of(above))
     try:
         descriptor = os.open(name, _APPENDED, 0o644, dir_fd=folder)
+        if os.fstat(descriptor).st_size == 0:
+            inherit(descriptor, folder)
         os.fsync(folder)
     except OSError as error:
         raise _absent(error, path) from None
@@ -302,7 +304,19 @@ def _made_in(folder: int, part: bytes, path: str) -> int:
         raise _absent(error, path) from None
     if made:
         os.fchmod(inner, 0o755)
+        inherit(inner, folder)
     return inner
+
+
+def inherit(descriptor: int, folder: int) -> None:
+    """Give a new file or folder the owner of the folder that it is made in: tasks of its user run as that account. In
+    a folder that a group shares, its members may change it too."""
+    above, found = os.fstat(folder), os.fstat(descriptor)
+    if (above.st_uid, above.st_gid) != (found.st_uid, found.st_gid) and os.geteuid() == 0:
+        os.fchown(descriptor, above.st_uid, above.st_gid)
+    if above.st_mode & stat.S_ISGID:
+        shared = stat.S_ISGID | 0o070 if stat.S_ISDIR(found.st_mode) else 0o060
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode) | shared)
 
 
 def is_file(folder: int, name: bytes) -> bool:

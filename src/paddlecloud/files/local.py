@@ -215,6 +215,7 @@ class LocalStore:
         if os.stat(self._root).st_dev != os.lstat(whole).st_dev:
             return False
         with disk.room_for(repr(path)), self._opened_above(path, make=True) as (folder, name):
+            _inherit(whole, folder)
             try:
                 os.rename(whole, name, dst_dir_fd=folder)
             except OSError as error:
@@ -249,6 +250,7 @@ class LocalStore:
             try:
                 for name, path in group:
                     with disk.room_for(repr(path)), _in_our_words(path):
+                        _inherit(name, folder, staging)
                         os.rename(name, _last(path), src_dir_fd=staging, dst_dir_fd=folder)
                 os.fsync(folder)
             finally:
@@ -335,6 +337,14 @@ def _write_small(staging: int, name: str, whole: bytes) -> None:
     try:
         disk.write_at(descriptor, whole, 0)
         os.fchmod(descriptor, _MODE)
+    finally:
+        os.close(descriptor)
+
+
+def _inherit(name: str | Path, folder: int, staging: int | None = None) -> None:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=staging)
+    try:
+        below.inherit(descriptor, folder)
     finally:
         os.close(descriptor)
 

@@ -7,8 +7,10 @@ import signal
 from itertools import product
 from typing import Callable
 
-from paddlecloud.runtime import namespaces, root, seccomp
+from paddlecloud.runtime import landlock, namespaces, privileges, seccomp
+from paddlecloud.runtime.mounts import Builder
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.root import Bind, Memory, Plan, Proc, Step, Terminals
 
 
 def probe_in(folder: str) -> Isolation:
@@ -33,8 +35,8 @@ def probe(scratch: str) -> Isolation:
         Isolation(mount=True, ipc=True),
         Isolation(user=True, mount=True, ipc=True),
     ):
-        for overlay, own_root, calls in product((True, False), repeat=3):
-            candidate = wanted._replace(overlay=overlay, root=own_root, filter=calls)
+        for overlay, calls, fence in product((True, False), (True, False), sorted({landlock.version(), 0})[::-1]):
+            candidate = wanted._replace(overlay=overlay, filter=calls, landlock=fence)
             if _works(candidate, scratch):
                 return candidate
     return Isolation()
@@ -66,12 +68,12 @@ def _works(isolation: Isolation, scratch: str) -> bool:
             with open(os.path.join(folders[3], "written"), "wb"):
                 pass
             os.unlink(os.path.join(folders[3], "written"))
-        namespaces.mount_read_only(os.path.join(scratch, "lower"), os.path.join(scratch, "lower"))
-        namespaces.hide(scratch, [os.path.join(scratch, "work")])
-        if isolation.pid:
-            namespaces.mount_proc(guarded=not isolation.user)
-        if isolation.root:
-            root.enter(root.survey(), os.path.join(scratch, "work"), [scratch], {}, [])
+        shown: list[Step] = [Memory("/dev", "mode=755"), Terminals(), Proc(), Bind(scratch, scratch, read_only=False)]
+        plan = Plan("mode=755", [Bind("/usr", "/usr")], shown)
+        Builder(os.path.join(scratch, "lower"), None, pid=isolation.pid, guarded=True).enter(plan)
+        privileges.drop(None, [])
+        if isolation.landlock:
+            landlock.restrict(isolation.landlock)
         if isolation.filter:
             seccomp.restrict()
         os.stat("/proc/self/stat")

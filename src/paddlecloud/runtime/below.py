@@ -16,6 +16,15 @@ def make_folder(top: str, path: str) -> None:
     os.close(open_folder(top, path))
 
 
+def give_folder(top: str, path: str, uid: int) -> None:
+    """Make an account the owner of the folder `path` below `top`, made if it is not there."""
+    folder = open_folder(top, path)
+    try:
+        os.fchown(folder, uid, uid)
+    finally:
+        os.close(folder)
+
+
 def open_to_append(top: str, path: str) -> int:
     """A descriptor of the file `path` below `top`, made if it is not there, with the folders above it."""
     folder = open_folder(top, os.path.dirname(path))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from paddlecloud.runtime import smallfiles
@@ -93,6 +94,8 @@ class TaskFolder:
             self.own: {"work", "home", "tmp", "mount"},
             **{folder: set() for folder in (self.work, self.home, self.temporary, self.mount)},
         }
+        if self.path.startswith(("/tmp/", "/var/tmp/")):
+            _remove_empty_folders(self.temporary)
         if any(set(os.listdir(folder)) != names for folder, names in found.items()):
             return False
         os.rename(self._pid, self._pid + ".part")
@@ -217,6 +220,14 @@ def _make(path: str, mode: int) -> None:
         os.mkdir(path, mode)
     except FileExistsError:
         os.chmod(path, mode)
+
+
+def _remove_empty_folders(top: str) -> None:
+    """Remove what mounts below /tmp left in the task's own one: the empty folders that they were made at."""
+    for folder, names, _ in os.walk(top, topdown=False):
+        for name in names:
+            with suppress(OSError):
+                os.rmdir(os.path.join(folder, name))
 
 
 def _write(path: str, content: bytes, *, durably: bool) -> None:

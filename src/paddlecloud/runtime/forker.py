@@ -14,15 +14,17 @@ import time
 from typing import NamedTuple, NoReturn
 
 from paddlecloud.runtime import allowed, cgroups, namespaces, processes
-from paddlecloud.runtime import root as root_folder
 from paddlecloud.runtime.cgroups import Groups
 from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
+from paddlecloud.runtime.machine import Machine, survey
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.run import Order, read_order, supervise
+from paddlecloud.runtime.taskfile import TaskFile
 
 REQUEST_BYTES = 8192
 _AT_ONCE = 64
+_LOOK_AGAIN_SECONDS = 1.0
 
 
 def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups: str) -> None:
@@ -39,10 +41,10 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     processes.boot_id()  # known from here on, in every fork
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of ours
-    _answer(channel, {"mount": isolation.mount, "root": isolation.root, "isolation": f"{isolation}; {groups}"})
+    _answer(channel, {"mount": isolation.mount, "landlock": isolation.landlock, "isolation": f"{isolation}; {groups}"})
+    looks = _Looks()
     while folders := _requests(channel):
-        machine = root_folder.survey() if isolation.root else None
-        orders = [read_order(folder, machine) for folder in folders]
+        orders = [read_order(folder, looks.at if isolation.mount else None) for folder in folders]
         # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
         sync_folder(root)
         _answer(channel, {"requests": len(folders), "error": forks.make(orders)})
@@ -63,6 +65,22 @@ def _requests(channel: int) -> list[str]:
             break
         folders.append(os.fsdecode(request))
     return folders
+
+
+class _Looks:
+    """Looks at this machine once for all tasks that start within a moment."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, ...], tuple[float, Machine]] = {}
+
+    def at(self, task: TaskFile) -> Machine:
+        wanted = (task.interpreter, *task.hidden)
+        at, found = self._found.get(wanted, (0.0, None))
+        now = time.monotonic()
+        if found is None or now - at > _LOOK_AGAIN_SECONDS:
+            found = survey(task.interpreter, task.hidden)
+            self._found = {wanted: (now, found)}
+        return found
 
 
 class _Forks(NamedTuple):

@@ -77,7 +77,7 @@ def show(folder: TaskFolder, opened: list[Opened]) -> None:
             os.close(os.open(one.seen, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
         namespaces.bind(f"/proc/self/fd/{one.descriptor}", one.seen)
         os.close(one.descriptor)
-    namespaces.make_all_read_only(folder.inputs)
+    namespaces.restrict(folder.inputs, read_only=True)
 
 
 def link(folder: TaskFolder, opened: list[Opened]) -> None:

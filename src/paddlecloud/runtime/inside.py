@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from paddlecloud.runtime import cgroups, inputs, namespaces, root, seccomp, smallfiles, workdir
+from paddlecloud.runtime import (
+    cgroups,
+    inputs,
+    landlock,
+    namespaces,
+    owners,
+    privileges,
+    root,
+    seccomp,
+    smallfiles,
+    workdir,
+)
 from paddlecloud.runtime.cgroups import Leaf, Limits
 from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.runtime.machine import Machine
+from paddlecloud.runtime.mounts import Builder
 from paddlecloud.runtime.namespaces import Isolation
-from paddlecloud.runtime.root import Machine
 from paddlecloud.runtime.taskfile import TaskFile
 
 # What is ignored stays so after exec: by Python SIGPIPE, under nohup SIGHUP, and a command expects neither.
@@ -47,17 +58,20 @@ class Inside(NamedTuple):
         """Become the command."""
         try:
             os.setsid()
-            os.umask(0o022)
+            os.umask(0o002 if self.task.shared else 0o022)  # what members make in a shared folder is all members'
             if self.isolation.mount:
                 self._enter_mounts()
             else:
                 inputs.link(self.folder, self._fill())
                 self.leaf.join()
-            self._limit()
-            _connect(self.log)
+            program = self._program()
+            cgroups.limit_process(self.leaf, self.limits)
+            privileges.drop(self.task.uid if self.isolation.mount else None, sorted(set(self.task.shared.values())))
+            _connect(self._reopened_log())
             os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
-            os.execve(*self._program(), self.environment)
+            self._fence()
+            os.execve(*program, self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
             os.write(self.words, describe(error).encode("utf-8", "replace"))
         finally:
@@ -71,22 +85,17 @@ class Inside(NamedTuple):
         quoted = shlex.quote(self.command)
         text = _SCRIPTS[self.task.shell].format(command=self.command, quoted=quoted)
         smallfiles.write_new(self.folder.script, text.encode("utf-8", "surrogateescape"), 0o600)
+        self._give(self.folder.script)
         return "/bin/bash", ["bash", self.folder.script]
 
     def _enter_mounts(self) -> None:
+        assert self.machine is not None
         namespaces.enter_mounts()
-        shown = root.open_shown(self.task) if self.machine is not None else []
         inputs.show(self.folder, self._fill())
-        workdir.guard(self.task, self.folder, self.isolation, self.packages, building=self.building)
-        if self.isolation.pid:
-            namespaces.mount_proc(guarded=not self.isolation.user)
         self.leaf.join()  # before the groups are read-only
-        if self.machine is not None:
-            own = [self.folder.own, os.path.dirname(self.task.output)]
-            own += [self.packages] if self.packages is not None and self.building else []
-            root.enter(self.machine, self.folder.mount, own, root.files(self.task), shown)
-        if self.machine is None or os.geteuid() != 0:  # else they are read-only already
-            self._lock_groups()
+        plan = root.plan(self.task, self.folder, self.machine, self.packages, building=self.building)
+        as_root = (self.machine.account if self.task.uid is None else self.task.uid) == 0
+        Builder(self.folder.mount, self.task.uid, pid=self.isolation.pid, guarded=as_root).enter(plan)
 
     def _fill(self) -> list[inputs.Opened]:
         """Fill the working directory, if it is not as an earlier run has left it; the inputs, to be shown."""
@@ -94,22 +103,40 @@ class Inside(NamedTuple):
         workdir.fill(self.task, self.folder, self.isolation, again=self.again)
         if not self.again:
             inputs.place(self.task, self.folder, opened)
+            self._give_own(placed=bool(opened))
         return opened
 
-    def _limit(self) -> None:
-        cgroups.limit_process(self.leaf, self.limits)
-        if self.isolation.user and os.geteuid() != 0:
-            namespaces.keep_write_access()
-        elif self.isolation.mount:
-            namespaces.keep_hidden()
+    def _give_own(self, *, placed: bool) -> None:
+        """Give the task's folders to the account that it runs as."""
+        if self.task.uid is None or not self.isolation.mount:
+            return
+        if placed or (self.task.tree is not None and not os.path.isdir(self.folder.upper)):
+            owners.claim_all(self.folder.work, owners.owned(self.task.uid))
+        for path in (self.folder.work, self.folder.home, self.folder.temporary, self.folder.own):
+            self._give(path)
+
+    def _give(self, path: str) -> None:
+        if self.task.uid is not None and self.isolation.mount:
+            os.chown(path, self.task.uid, self.task.uid, follow_symlinks=False)
+
+    def _reopened_log(self) -> int:
+        """The log by its path in the task's own root, so that it can be opened once more as /dev/stdout. A task that
+        put something else in its place keeps the one that was opened outside."""
+        try:
+            flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            reopened = os.open(self.task.log_file, flags)
+        except OSError:
+            return self.log
+        if not os.path.samestat(os.fstat(reopened), os.fstat(self.log)):
+            return self.log
+        os.set_blocking(reopened, True)
+        return reopened
+
+    def _fence(self) -> None:
+        if self.isolation.landlock and self.isolation.mount:
+            landlock.restrict(self.isolation.landlock)
         if self.isolation.filter:
             seccomp.restrict()
-
-    def _lock_groups(self) -> None:
-        """Keep root from changing groups: those of others, and its own limits."""
-        for mounted in self.leaf.mounts:
-            with suppress(OSError):  # of another owner, and so out of reach
-                namespaces.make_read_only(mounted)
 
 
 def describe(error: BaseException) -> str:

@@ -1,7 +1,7 @@
-"""Linux calls that Python has no names for: namespaces, mounts, capabilities.
+"""Linux calls that Python has no names for: namespaces and mounts.
 
 A task gets its own PID, mount and IPC namespaces. A plain user gets them inside a user namespace that maps only that
-user; there, CAP_DAC_OVERRIDE lets the task write into its private working directory, whose files are read-only below.
+user.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 import os
 import re
 from contextlib import suppress
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
@@ -23,6 +23,7 @@ _CLONE_NEWPID = 0x20000000
 _MS_RDONLY = 1
 _MS_NOSUID = 2
 _MS_NODEV = 4
+_MS_NOEXEC = 8
 _MS_REMOUNT = 32
 _MS_BIND = 4096
 _MS_REC = 16384
@@ -34,23 +35,16 @@ _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 
 _MOUNT_SETATTR = 442  # its number on every architecture; Linux 5.12
 _MOUNT_ATTR_RDONLY = 1
+_MOUNT_ATTR_NOSUID = 2
+_MOUNT_ATTR_NODEV = 4
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 
 _PR_SET_DUMPABLE = 4
-_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_CAP_AMBIENT = 47
-_PR_CAP_AMBIENT_RAISE = 2
-_CAP_DAC_OVERRIDE = 1
-_CAPABILITY_VERSION_3 = 0x20080522
-# With these root could look behind what is hidden: read any inode, trace, load code into the kernel, raw I/O, mount,
-# boot, make device files, and what newer kernels have split off from mounting.
-_CAPS_TO_LOOK_BEHIND = (2, 16, 17, 19, 21, 22, 27, 38, 39, 40)
-_CAP_LINUX_IMMUTABLE = 9  # and with this one make files that the server cannot remove
 
 _USER_NAMESPACES = "/proc/sys/user/max_user_namespaces"
-_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+_KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs")  # of /proc
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -70,16 +64,16 @@ _libc_umount = _call("umount2", ctypes.c_char_p, ctypes.c_int)
 
 
 class Isolation(NamedTuple):
-    """Which namespaces a task gets. `user`: they are made inside a user namespace; `overlay`: overlayfs works too;
-    `root`: so does a root folder of its own; `filter`: so does one of system calls."""
+    """Which namespaces and fences a task gets. `user`: the others are made inside a user namespace; `mount`: with a
+    root folder of its own; `filter`: of system calls; `landlock`: the version of its interface, 0 without it."""
 
     user: bool = False
     pid: bool = False
     mount: bool = False
     ipc: bool = False
     overlay: bool = False
-    root: bool = False
     filter: bool = False
+    landlock: int = 0
 
     def __str__(self) -> str:
         names = [name for name, here in (("PID", self.pid), ("mount", self.mount), ("IPC", self.ipc)) if here]
@@ -87,9 +81,9 @@ class Isolation(NamedTuple):
             return "no namespaces"
         inside = " in a user namespace" if self.user else ""
         overlay = ", overlay working directories" if self.overlay else ""
-        root = ", private root folders" if self.root else ""
         calls = f", {'a' if self.filter else 'no'} filter of system calls" if self.mount else ""
-        return f"{', '.join(names)} namespaces{inside}{overlay}{root}{calls}"
+        fence = f", Landlock ABI {self.landlock}" if self.landlock else ", no Landlock"
+        return f"{', '.join(names)} namespaces{inside}{overlay}{calls}{fence}"
 
 
 def enter(isolation: Isolation) -> None:
@@ -115,6 +109,11 @@ def _forbid_user_namespaces() -> None:
         _write(_USER_NAMESPACES, "0")
 
 
+def in_user_namespace() -> bool:
+    """Whether this process is in a user namespace other than the machine's own."""
+    return smallfiles.read("/proc/self/uid_map").split() != [b"0", b"0", b"4294967295"]
+
+
 def leave() -> None:
     """Put this process's next child where this process is, so that it may enter another PID namespace."""
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -130,12 +129,19 @@ def enter_mounts() -> None:
     _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
-def mount_proc(*, guarded: bool) -> None:
-    """The processes of this PID namespace; `guarded`: with the kernel's own settings out of root's reach."""
-    _mount(b"proc", b"/proc", b"proc", 0, None)
-    for path in _KERNEL_SETTINGS if guarded else ():
+def mount_proc(target: str, *, guarded: bool) -> None:
+    """Mount /proc of this PID namespace; `guarded`: root, also without capabilities, may not change kernel settings."""
+    _mount(b"proc", os.fsencode(target), b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+    for name in _KERNEL_SETTINGS if guarded else ():
+        path = f"{target}/{name}"
         if os.path.exists(path):
             mount_read_only(path, path)
+
+
+def mount_terminals(target: str) -> None:
+    """Pseudo-terminals of this task's own."""
+    options = b"newinstance,ptmxmode=0666,mode=620"
+    _mount(b"devpts", os.fsencode(target), b"devpts", _MS_NOSUID | _MS_NOEXEC, options)
 
 
 def mount_overlay(lower: str, upper: str, work: str, target: str, *, user: bool) -> None:
@@ -158,26 +164,26 @@ def mount_read_only(source: str, target: str) -> None:
 
 
 def make_read_only(mounted: str) -> None:
-    flags = os.statvfs(mounted).f_flag
-    kept = sum(keep for said, keep in _KEPT_FLAGS.items() if flags & said)
-    _mount(b"none", os.fsencode(mounted), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
+    _remount(mounted, _MS_RDONLY)
 
 
-def make_all_read_only(mounted: str) -> None:
-    """The same for a mount and all that is mounted below it."""
-    wanted = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY)  # to set; then to clear, propagation and a user namespace
+def restrict(mounted: str, *, read_only: bool) -> None:
+    """Forbid setuid programs and devices, and writing if asked, on a mount and all that is mounted below it."""
+    forbidden = _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | (_MOUNT_ATTR_RDONLY if read_only else 0)
+    wanted = (ctypes.c_uint64 * 4)(forbidden)  # to set; then to clear, propagation and a user namespace
     if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(mounted), _AT_RECURSIVE, wanted, 32) == 0:
         return
     if ctypes.get_errno() != errno.ENOSYS:
         _check(-1, "mount_setattr", os.fsencode(mounted))
-    make_each_read_only(mounted)
+    restrict_each(mounted, read_only=read_only)
 
 
-def make_each_read_only(mounted: str) -> None:
-    """The same on a kernel that can only do it for one mount at a time."""
+def restrict_each(mounted: str, *, read_only: bool) -> None:
+    """The same on kernels before 5.12, which change one mount at a time."""
+    flags = _MS_NOSUID | _MS_NODEV | (_MS_RDONLY if read_only else 0)
     for path in mount_points(os.fsdecode(smallfiles.read("/proc/self/mountinfo"))):
         if path == mounted or path.startswith(mounted + "/"):
-            make_read_only(path)
+            _remount(path, flags)
 
 
 def mount_points(mountinfo: str) -> list[str]:
@@ -191,57 +197,28 @@ def bind(source: str, target: str) -> None:
     _mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND | _MS_REC, None)
 
 
-def pin(folder: str) -> None:
-    """Let no one in this mount namespace move the folder away: the place of a mount cannot be renamed."""
-    bind(folder, folder)
-
-
 def mount_memory(folder: str, options: str) -> None:
     """An empty folder in memory over `folder`."""
     _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, options.encode())
 
 
 def make_memory_writable(folder: str) -> None:
-    """Undo that what `mount_memory` put there has become read-only."""
+    """Undo that a mount made by `mount_memory` became read-only."""
     _mount(b"none", os.fsencode(folder), None, _MS_REMOUNT | _MS_BIND | _MS_NOSUID | _MS_NODEV, None)
 
 
 def leave_out(mounted: str) -> None:
-    """Let this mount be no part of what `bind` shows elsewhere."""
+    """Leave this mount out of what `bind` shows elsewhere."""
     _mount(b"none", os.fsencode(mounted), None, _MS_UNBINDABLE, None)
 
 
 def change_root(mounted: str) -> None:
-    """Make what is mounted there the root folder of this process, for good: the old one is let go of."""
+    """Make this mount the root folder of the process and detach the old root for good."""
     _mount(b"none", os.fsencode(mounted), None, _MS_PRIVATE, None)
     os.chdir(mounted)
     _check(_libc.pivot_root(b".", b"."), "pivot_root", os.fsencode(mounted))
     _check(_libc_umount(b".", _MNT_DETACH), "umount", b"/")  # the old root lies over the new one
     os.chdir("/")
-
-
-def hide(folder: str, kept: Sequence[str]) -> None:
-    """Put an empty folder over `folder`, in which only what is `kept` of it can still be reached, where it was."""
-    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in kept]
-    try:
-        mount_memory(folder, "mode=755,size=1m")
-        for path, fd in zip(kept, fds):
-            os.makedirs(path, exist_ok=True)
-            _mount(b"/proc/self/fd/%d" % fd, os.fsencode(path), None, _MS_BIND | _MS_REC, None)
-    finally:
-        for fd in fds:
-            os.close(fd)
-    flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
-    _mount(b"none", os.fsencode(folder), None, flags, None)
-
-
-def keep_hidden() -> None:
-    """Take from root, for good, what it could undo `hide` by, or leave files by that stay for ever."""
-    for capability in (*_CAPS_TO_LOOK_BEHIND, _CAP_LINUX_IMMUTABLE):
-        try:
-            _prctl(_PR_CAPBSET_DROP, capability)
-        except OSError:
-            continue  # an older kernel does not know it
 
 
 def become_subreaper() -> None:
@@ -253,14 +230,10 @@ def forbid_tracing() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
-def keep_write_access() -> None:
-    """Let CAP_DAC_OVERRIDE survive the next exec. In a user namespace of one user it reaches that user's files only."""
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then their upper halves
-    _check(_libc.capget(header, sets), "capget")
-    sets[2] |= 1 << _CAP_DAC_OVERRIDE
-    _check(_libc.capset(header, sets), "capset")
-    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE)
+def _remount(mounted: str, flags: int) -> None:
+    found = os.statvfs(mounted).f_flag
+    kept = sum(keep for said, keep in _KEPT_FLAGS.items() if found & said)
+    _mount(b"none", os.fsencode(mounted), None, _MS_REMOUNT | _MS_BIND | flags | kept, None)
 
 
 def _unshare(flags: int) -> None:

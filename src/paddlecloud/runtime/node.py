@@ -13,10 +13,10 @@ import time
 from typing import Mapping
 
 from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, ports, processes, smallfiles
-from paddlecloud.runtime import root as root_folder
 from paddlecloud.runtime.allocation import AllocationError
 from paddlecloud.runtime.folder import Ended, TaskFolder, claim
 from paddlecloud.runtime.inside import describe
+from paddlecloud.runtime.machine import Machine, survey
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.noted import Note
 from paddlecloud.runtime.run import Order, read_order, supervise
@@ -55,25 +55,32 @@ def run(folder: TaskFolder, environ: Mapping[str, str], note: Note | None = None
 def _order(folder: TaskFolder, isolation: Isolation, environ: Mapping[str, str]) -> Order:
     def settled(task: TaskFile) -> TaskFile:
         here = task._replace(search_path=_search_path(folder), interpreter=sys.executable)
-        return _as_isolated(allocation.settle(here, environ), isolation)
+        return _as_isolated(allocation.settle(here, environ), folder, isolation)
 
     try:
-        order = read_order(folder.path, root_folder.survey() if isolation.root else None, settled)
+        order = read_order(folder.path, _survey if isolation.mount else None, settled)
     except AllocationError as error:
         return Order(folder, None, {}, None, str(error))
-    if order.task is not None and not isolation.mount and not order.task.unisolated:
+    parted = isolation.mount and isolation.landlock > 0
+    if order.task is not None and not parted and not order.task.unisolated:
+        lack = "this node has no Landlock" if isolation.mount else _NO_NAMESPACES
         return order._replace(
-            problem=f"{_NO_NAMESPACES}, so the task could read every user's files: allow user namespaces on it, map "
-            "users to accounts of their own, or let the server's config allow tasks that are not isolated"
+            problem=f"{lack}, so the task could reach every user's files: allow user namespaces on it, use Linux 5.19 "
+            "or newer, map users to accounts of their own, or let the server's config allow tasks that are not isolated"
         )
     return order
 
 
-def _as_isolated(task: TaskFile, isolation: Isolation) -> TaskFile:
+def _survey(task: TaskFile) -> Machine:
+    return survey(task.interpreter, task.hidden)
+
+
+def _as_isolated(task: TaskFile, folder: TaskFolder, isolation: Isolation) -> TaskFile:
     """What the task is told of paths, by what this node can show it."""
-    if not isolation.mount and task.tree is not None:
-        task = task._replace(mount=task.tree)
-    if isolation.root or not task.mounts:
+    if isolation.mount:
+        return task
+    task = task._replace(temporary=folder.temporary, mount=task.mount if task.tree is None else task.tree)
+    if not task.mounts:
         return task
     shown = sorted((target for target in task.mounts if f"{task.cwd}/".startswith(f"{target}/")), key=len)
     cwd = task.cwd if not shown or task.cwd is None else task.mounts[shown[-1]] + task.cwd[len(shown[-1]) :]

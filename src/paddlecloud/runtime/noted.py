@@ -46,7 +46,8 @@ class Note:
             found = Isolation(**plain)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None  # none, or not one that this runtime has written
-        return found if fresh and found.mount and all(isinstance(value, bool) for value in found) else None
+        known = found.landlock.__class__ is int and all(isinstance(value, bool) for value in found[:-1])
+        return found if fresh and found.mount and known else None
 
     def _write(self, found: Isolation) -> None:
         part = f"{self._path}.{os.getpid()}"

@@ -1,198 +1,205 @@
-"""A task's own root folder: writable at its top, the machine's folders in it where they are, and /pfs.
+"""Plans a task's root folder: a list of mounts, computed from values alone; mounts.py carries it out.
 
-Whoever is root may write anywhere, so what is the system's is read-only for root's tasks, but for the folders that any
-account may write to, and disks cannot be opened; other accounts are held back by the modes of the files. Nobody's task
-finds in /run whom to ask for a process outside: systemd, a container engine.
+Invariant: a task sees an allow-list. On a shared server that is the system's programs, a small /etc and /dev, its own
+folders and what the operator made visible. On a server of one person it is that person's machine, except for the
+server's own files.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import suppress
-from typing import Mapping, NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Sequence, Union
 
-from paddlecloud.runtime import below, namespaces
+from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.runtime.machine import Entry, Machine
 from paddlecloud.runtime.taskfile import TaskFile
 
 PFS = "/pfs"
-_RUN = "/run"
-# How hosts and users are found by name, disks that someone plugged in, GPUs, and the programs of NixOS.
-_KEPT_OF_RUN = (
-    "NetworkManager/resolv.conf connman/resolv.conf resolvconf systemd/resolve nscd media nvidia-persistenced "
-    "current-system booted-system opengl-driver"
-).split()
-_SYSTEM = frozenset("bin boot etc home lib lib32 lib64 libx32 lost+found opt root sbin srv sys usr var".split())
-_FOR_ALL = "/var/tmp"
-_DISKS = "/sys/class/block"
+# Programs and libraries, also those of NixOS and Guix.
+_PROGRAMS = frozenset("bin gnu lib lib32 lib64 libx32 nix sbin usr".split())
+# On a person's machine: what nobody's job has any reason to write, also where that person is root.
+_SYSTEM = _PROGRAMS | frozenset("boot etc lost+found sys var".split())
+_MADE_HERE = frozenset("dev pfs proc run tmp trainer_count trainer_id".split())
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS_OF_DEV = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd"}
+_LINKS_OF_DEV.update({name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))})
 _TOP = "mode=755,size=64m,nr_inodes=16k"
-_ABOVE = "mode=755,size=1m"
+_SMALL = "mode=755,size=1m"
 
 
-class Entry(NamedTuple):
-    """Something that this machine has: a link, and where it leads, a folder, or anything else."""
+class Bind(NamedTuple):
+    """Shows a folder or file of this machine, with all mounts below it."""
 
-    path: str
-    mode: int
-    leads_to: str = ""
-
-    @classmethod
-    def at(cls, path: str) -> Entry:
-        mode = os.lstat(path).st_mode
-        return cls(path, mode, os.readlink(path) if stat.S_ISLNK(mode) else "")
-
-    @property
-    def is_folder(self) -> bool:
-        return stat.S_ISDIR(self.mode)
+    source: str
+    target: str
+    read_only: bool = True
+    optional: bool = False  # it may be missing
 
 
-class Machine(NamedTuple):
-    """What the root folder of every task is made from."""
-
-    top: list[Entry]
-    run: list[Entry]  # what is kept of /run
-    disks: list[str]
-
-
-class Shown(NamedTuple):
-    """A folder of this machine, opened before it was hidden, and where the task sees it."""
+class Memory(NamedTuple):
+    """An empty folder in memory."""
 
     target: str
-    source: int
-    writable: bool
+    options: str
 
 
-def survey() -> Machine:
-    """Look at this machine, before the fork and so once for all tasks that start together."""
-    kept = [f"{_RUN}/{path}" for path in _KEPT_OF_RUN]
-    disks = [f"/dev/{disk.replace('!', '/')}" for disk in os.listdir(_DISKS)] if os.path.isdir(_DISKS) else []
-    return Machine(
-        top=[Entry.at(f"/{name}") for name in os.listdir("/")],
-        run=[Entry.at(path) for path in kept if os.path.lexists(path)],
-        disks=[disk for disk in disks if os.path.exists(disk)],
-    )
+class Folder(NamedTuple):
+    """An empty folder; `own`: the task may write into it."""
+
+    target: str
+    own: bool = False
 
 
-def open_shown(task: TaskFile) -> list[Shown]:
-    """What the task sees of the PFS; what lies in another of these comes after it."""
-    return [
-        Shown(target, os.open(task.mounts[target], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), target in task.writable)
-        for target in sorted(task.mounts)
-    ]
+class Link(NamedTuple):
+    target: str
+    leads_to: str
+
+
+class File(NamedTuple):
+    target: str
+    content: bytes
+
+
+class Device(NamedTuple):
+    path: str
+
+
+class Proc(NamedTuple):
+    target: str = "/proc"
+
+
+class Terminals(NamedTuple):
+    target: str = "/dev/pts"
+
+
+class Cover(NamedTuple):
+    """Hides a folder or file of this machine behind an empty one that cannot be written."""
+
+    target: str
+    is_folder: bool
+
+
+class Seal(NamedTuple):
+    """Makes a folder in memory read-only, once what belongs into it is there."""
+
+    target: str
+
+
+Step = Union[Bind, Memory, Folder, Link, File, Device, Proc, Terminals, Cover, Seal]
+
+
+class Plan(NamedTuple):
+    """How to build a root folder. `fixed` becomes read-only as a whole before `own` follows."""
+
+    top: str  # options of the folder in memory that everything is mounted in
+    fixed: Sequence[Step]
+    own: Sequence[Step]
+
+
+def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | None, *, building: bool) -> Plan:
+    """`packages` is the folder of the task's environment, which is writable only while it is built."""
+    owner = "" if task.uid is None else f",uid={task.uid},gid={task.uid}"
+    listed = not task.whole_machine
+    fixed = _allowed(task, machine) if listed else _all(machine)
+    own = [] if listed else _person(machine)
+    own += [Bind(folder.temporary, "/tmp", read_only=False), Bind(folder.temporary, "/var/tmp", read_only=False)]
+    own += _visible(task)
+    own += _covers(task.hidden, machine, [step.target for step in (*fixed, *own) if isinstance(step, Bind)])
+    own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
+    own += [Proc(), *_devices(task, machine, owner)]
+    own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
+    own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
+    own += [Bind(task.tree, folder.mount)] if task.tree is not None else []
+    own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
+    own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
+    own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]
+    return Plan(_TOP + owner, fixed, [*own, *_pfs(task.mounts, task.writable)])
 
 
 def files(task: TaskFile) -> dict[str, str]:
-    """What seed 001's programs read at the top of the root folder."""
+    """Files at the top of the root folder that programs of PaddlePaddle Cloud read."""
     return {"trainer_id": f"{task.rank}\n", "trainer_count": f"{task.trainer_count}\n"}
 
 
-def enter(machine: Machine, place: str, own: Sequence[str], written: Mapping[str, str], shown: Sequence[Shown]) -> None:
-    """Make a new root folder and change to it. It is put together at `place`, any folder but one of `own`, which
-    stay writable wherever they are."""
-    namespaces.mount_memory(place, _TOP)
-    namespaces.leave_out(place)
-    own_run = os.path.isdir(_RUN) and not _real(place).startswith(_RUN + "/")
-    ours = {*(f"/{name}" for name in written), *([PFS] if shown else []), *([_RUN] if own_run else [])}
-    top = [entry for entry in machine.top if entry.path not in ours]
-    if os.geteuid() == 0:
-        top = _hold_back(place, top)
-        _keep_writable(place, [_FOR_ALL, *own])
-    for entry in top:
-        _take_over(place, entry)
-    if os.geteuid() == 0:
-        _cover(place, machine.disks)
-    if own_run:
-        _keep_of_run(place, machine.run)
-    for name, content in written.items():
-        _write(f"{place}/{name}", content)
-    if shown:
-        _show(place, shown)
-    namespaces.change_root(place)
+def _allowed(task: TaskFile, machine: Machine) -> list[Step]:
+    steps = [_taken(entry) for entry in machine.top if entry.path[1:] in _PROGRAMS]
+    steps += [Bind("/sys", "/sys"), Folder("/etc"), Folder("/var/tmp"), Folder("/tmp")]
+    steps += [File(f"/etc/{name}", content) for name, content in machine.etc_files.items()]
+    steps += [File(f"/etc/{name}", content.encode()) for name, content in accounts(task, machine.account).items()]
+    steps += [_taken(entry) for entry in machine.etc_folders]
+    return steps
 
 
-def _hold_back(place: str, top: Sequence[Entry]) -> list[Entry]:
-    """Take over what is the system's so that root cannot change it; what is not."""
-    left = [entry for entry in top if entry.is_folder and entry.path[1:] not in _SYSTEM]
-    for entry in top:
-        if entry not in left:
-            _take_over(place, entry)
-    namespaces.make_all_read_only(place)
-    namespaces.make_memory_writable(place)
-    return left
+def _visible(task: TaskFile) -> list[Step]:
+    writable = [Bind(path, path, read_only=False, optional=True) for path in task.visible_writable]
+    return [*(Bind(path, path, optional=True) for path in task.visible), *writable]
 
 
-def _take_over(place: str, entry: Entry) -> None:
-    """Show what the machine has at a path, whatever it is, at the same path of the new root."""
-    target = place + entry.path
-    if entry.leads_to:
-        os.symlink(entry.leads_to, target)
-        return
-    if entry.is_folder:
-        os.mkdir(target)
-    else:
-        _write(target, "")
-    namespaces.bind(entry.path, target)
+def _all(machine: Machine) -> list[Step]:
+    """Everything that only the system changes."""
+    system = [entry for entry in machine.top if not entry.is_folder or entry.path[1:] in _SYSTEM]
+    return [_taken(entry) for entry in system if entry.path[1:] not in _MADE_HERE]
 
 
-def _cover(place: str, disks: Sequence[str]) -> None:
-    """Keep root from reading what is hidden from the disk itself."""
-    for disk in disks:
-        with suppress(FileNotFoundError):
-            namespaces.bind(os.devnull, place + disk)
+def _person(machine: Machine) -> list[Step]:
+    """The other folders of a person's machine, as writable as they are for that person."""
+    folders = [entry.path for entry in machine.top if entry.is_folder and entry.path[1:] not in _SYSTEM | _MADE_HERE]
+    return [Bind(path, path, read_only=False) for path in folders]
 
 
-def _keep_of_run(place: str, kept: Sequence[Entry]) -> None:
-    os.mkdir(place + _RUN)
-    for entry in kept:
-        os.makedirs(os.path.dirname(place + entry.path), exist_ok=True)
-        _take_over(place, entry)
+def _covers(hidden: Sequence[str], machine: Machine, shown: Sequence[str]) -> list[Step]:
+    """Hides the server's files where they lie in a folder that the task sees. The folders above them become mounts,
+    since a mount cannot be moved away."""
+    found = [machine.hidden[path] for path in hidden if path in machine.hidden]
+    seen = [entry for entry in found if any(f"{entry.path}/".startswith(f"{folder}/") for folder in shown)]
+    movable = sorted({above for entry in seen for above in machine.movable[entry.path]})
+    pins = [Bind(above, above, read_only=False) for above in movable if _is_in(above, shown)]
+    return [*pins, *(Cover(entry.path, entry.is_folder) for entry in seen)]
 
 
-def _keep_writable(place: str, folders: Sequence[str]) -> None:
-    """Show folders once more as they were, over what has become read-only. By their real paths: a link of the new root
-    would still lead into the old one."""
-    for folder in folders:
-        with suppress(FileNotFoundError):
-            real = _real(folder)
-            if real.split("/")[1] in _SYSTEM:
-                namespaces.bind(real, place + real)
+def _is_in(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
-def _show(place: str, shown: Sequence[Shown]) -> None:
-    """Put /pfs together. Around what is shown it is read-only, so that nothing is written where it would be lost."""
-    top = place + PFS
-    os.mkdir(top, 0o755)
-    namespaces.mount_memory(top, _ABOVE)
-    for folder in shown:
-        _show_one(place, folder)
-    for folder in shown:
-        if not folder.writable:
-            namespaces.make_all_read_only(place + folder.target)
-    namespaces.make_read_only(top)
+def _search_path(task: TaskFile) -> list[str]:
+    """Our folders of programs, which lie among the server's files: `python` first of all."""
+    return [*task.search_path[:1], *([task.uv] if task.uv is not None else [])]
 
 
-def _show_one(place: str, folder: Shown) -> None:
-    # The way to a folder within a user's folder is that user's: through no link, which may lead anywhere.
-    target = below.open_folder(place + PFS, place + folder.target)
-    try:
-        namespaces.bind(f"/proc/self/fd/{folder.source}", f"/proc/self/fd/{target}")
-    finally:
-        os.close(target)
-        os.close(folder.source)
+def _devices(task: TaskFile, machine: Machine, owner: str) -> list[Step]:
+    shared_memory = f"mode=1777{owner}" + (f",size={task.memory_bytes}" if task.memory_bytes > 0 else "")
+    wanted = machine.gpu_devices if task.gpus or task.whole_machine else []
+    return [
+        Memory("/dev", _SMALL),
+        *(Device(f"/dev/{name}") for name in _DEVICES),
+        *(Device(path) for path in wanted),
+        *(Link(f"/dev/{name}", leads_to) for name, leads_to in _LINKS_OF_DEV.items()),
+        Terminals(),
+        Memory("/dev/shm", shared_memory),
+        Seal("/dev"),
+    ]
 
 
-def _real(path: str) -> str:
-    """The path without links, from the kernel, which knows it at once."""
-    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        return os.readlink(f"/proc/self/fd/{folder}")
-    finally:
-        os.close(folder)
+def _pfs(mounts: Mapping[str, str], writable: Sequence[str]) -> list[Step]:
+    """/pfs is read-only around its folders: nothing can be written where it would be lost."""
+    if not mounts:
+        return []
+    shown = [Bind(mounts[target], target, read_only=target not in writable) for target in sorted(mounts)]
+    return [Memory(PFS, _SMALL), *shown, Seal(PFS)]
 
 
-def _write(path: str, content: str) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(file, content.encode())
-    finally:
-        os.close(file)
+def accounts(task: TaskFile, account: int) -> dict[str, str]:
+    """/etc/passwd and /etc/group with root and the account of the task; `account`: of tasks that have no own one."""
+    uid = account if task.uid is None else task.uid
+    groups = "".join(f"shared{gid}:x:{gid}:\n" for gid in sorted(set(task.shared.values())))
+    own_user = f"{task.account}:x:{uid}:{uid}::{task.home}:/bin/sh\n" if uid else ""
+    own_group = f"{task.account}:x:{uid}:\n" if uid else ""
+    return {
+        "passwd": f"root:x:0:0::{'/' if uid else task.home}:/bin/sh\n{own_user}",
+        "group": f"root:x:0:\n{own_group}{groups}",
+    }
+
+
+def _taken(entry: Entry) -> Step:
+    """What this machine has at a path, at the same path."""
+    return Link(entry.path, entry.leads_to) if entry.leads_to else Bind(entry.path, entry.path)

@@ -20,6 +20,7 @@ from paddlecloud.runtime import (
     environments,
     gate,
     namespaces,
+    owners,
     processes,
     smallfiles,
     taskfile,
@@ -32,9 +33,9 @@ from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.environments import Environment
 from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
+from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
-from paddlecloud.runtime.root import Machine
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
@@ -54,19 +55,22 @@ class Order(NamedTuple):
     folder: TaskFolder
     task: TaskFile | None
     environment: dict[str, str]
-    machine: Machine | None  # what its own root folder is made from, where it can have one
+    machine: Machine | None  # what its root folder is made from; None: it gets none of its own
     problem: str  # what keeps it from starting, or ""
 
 
-def read_order(path: str, machine: Machine | None, settle: Callable[[TaskFile], TaskFile] | None = None) -> Order:
-    """`settle` completes what the task file cannot know."""
+def read_order(
+    path: str, look: Callable[[TaskFile], Machine] | None, settle: Callable[[TaskFile], TaskFile] | None = None
+) -> Order:
+    """`look` looks at this machine for a task; None: tasks get no root folder here. `settle` completes what the task
+    file cannot know."""
     folder = TaskFolder(path)
     try:
         task = taskfile.read(folder.task_file)
         task = task if settle is None else settle(task)
     except (OSError, TaskFileError) as error:
-        return Order(folder, None, {}, machine, describe(error))
-    return Order(folder, task, variables.environment(task), machine, "")
+        return Order(folder, None, {}, None, describe(error))
+    return Order(folder, task, variables.environment(task), None if look is None else look(task), "")
 
 
 def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> Ended | None:
@@ -164,13 +168,18 @@ class _Supervision:
         self._gave_up = False  # it was killed because its grace time was over
 
     def run(self) -> Outcome:
-        return self._run()._replace(told=self._stopping)
+        began = self._clock()
+        try:
+            return self._run()._replace(told=self._stopping)
+        finally:
+            self._share(since=began - 1.0)  # the disk's clock may be a little behind
 
     def _run(self) -> Outcome:
         if self._folder.stopped:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
             below.make_folder(results(self._task), path)
+        self._hand_over()
         problem = self._prepare()
         if problem is not None:
             return problem
@@ -185,6 +194,30 @@ class _Supervision:
         if outcome.final or self._stopping or not self._task.restarts:
             return outcome
         return outcome._replace(reason=f"{outcome.words}, after {self._restarts} of {self._task.restarts} restarts")
+
+    def _hand_over(self) -> None:
+        """Give the files that the task may change, or read, to the account that it runs as."""
+        uid, task = self._task.uid, self._task
+        if uid is None or not self._isolation.mount:
+            return
+        os.fchown(self._log.fd, uid, uid)
+        owners.claim(results(task), owners.owned(uid))
+        for path in (task.output, task.log_folder):
+            below.give_folder(results(task), path, uid)
+        for target, source in task.mounts.items():
+            if target in task.shared:
+                owners.claim_new(source, owners.shared(task.shared[target]))
+            elif target in task.writable:
+                owners.claim_new(source, owners.owned(uid))
+            elif target in task.public:
+                owners.claim_new(source, owners.PUBLIC)
+
+    def _share(self, since: float) -> None:
+        """Let all members change what the task made in shared folders, also with a mode of its own."""
+        if self._task.uid is None:
+            return
+        for target in set(self._task.writable) & set(self._task.shared):
+            owners.reclaim(self._task.mounts[target], owners.shared(self._task.shared[target]), since)
 
     def _tell(self, so_far: SoFar) -> None:
         with suppress(OSError):  # on a full disk it is told late, which is better than no restart
@@ -222,6 +255,8 @@ class _Supervision:
         what = os.path.basename(wanted.file) or f"Python {self._task.python}"
         self._log.note(f"building its environment from {what}, with {'uv' if wanted.uv else 'pip'}")
         wanted.clear()
+        if self._task.uid is not None and self._isolation.mount:
+            os.chown(wanted.folder, self._task.uid, self._task.uid, follow_symlinks=False)
         began = time.monotonic()
         self._packages, self._command = wanted.folder, wanted.script()
         outcome = self._run_once(building=True)

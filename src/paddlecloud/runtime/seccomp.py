@@ -79,10 +79,7 @@ def program(machine: Machine) -> bytes:
 
 
 def restrict() -> None:
-    """Filter the calls of this process and of all that it starts, for good. Needs CAP_SYS_ADMIN in its user namespace.
-
-    With it, no_new_privs can be left out, which would break programs such as `sudo` and `ping` in tasks.
-    """
+    """Filter the calls of this process and of all that it starts, for good. Needs no_new_privs."""
     if _MACHINE is None:
         raise OSError(errno.ENOSYS, "no filter of system calls is known for this machine")
     if _install(_FLAG_SPEC_ALLOW) != 0 and (ctypes.get_errno() != errno.EINVAL or _install(0) != 0):

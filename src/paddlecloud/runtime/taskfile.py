@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 8
+FORMAT = 9
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
@@ -87,7 +87,13 @@ class TaskFile(NamedTuple):
     pids_limit: int
     grace_seconds: float
     gate_seconds: float  # how long a trainer waits for its pservers to listen
-    hidden: list[str]  # folders of the server: in these, only what is this task's own can be reached
+    hidden: list[str]  # folders and files of the server: in these, only what is this task's own can be reached
+    uid: int | None  # the account that it runs as; None: the server's own
+    whole_machine: bool  # it sees all that its account may see; else what is listed, and `visible`
+    visible: list[str]  # folders of the machine that it may read
+    visible_writable: list[str]  # folders of the machine that it may change
+    shared: dict[str, int]  # those of `mounts` that groups share -> the group id of their files
+    public: list[str]  # those of `mounts` that everybody reads
     wake: str  # the folder of the pipe to knock at
     boot: str  # of the machine: in another one, nothing of this task can run
     restarts: int  # how often it is started again after it failed
@@ -174,6 +180,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "list[int]": lambda value: isinstance(value, list) and all(_is_int(item) for item in value),
     "list[Role]": lambda value: _are(Role, value),
     "list[Given]": lambda value: _are(Given, value),
+    "dict[str, int]": lambda value: isinstance(value, dict) and all(_is_int(item) for item in value.values()),
     "dict[str, str]": lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
 }
 # A NamedTuple keeps its annotations as references to what they name.

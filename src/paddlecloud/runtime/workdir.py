@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from paddlecloud.runtime import below, namespaces
+from paddlecloud.runtime import below, namespaces, owners
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.taskfile import TaskFile
@@ -23,36 +23,12 @@ def fill(task: TaskFile, folder: TaskFolder, isolation: Isolation, *, again: boo
     """Fill the working directory; called inside the task's namespaces. `again`: it stays as the task has left it."""
     if task.tree is None:
         return
+    if isolation.mount:
+        owners.claim(task.tree, owners.lent(task.uid))  # the overlay shows its modes; nobody sees the tree itself
     if again and os.path.isdir(folder.upper):
         _overlay(task.tree, folder, isolation)
     elif not again and not (isolation.overlay and _overlaid(task.tree, folder, isolation)):
         _Copy().tree(task.tree, folder.work)
-
-
-def guard(
-    task: TaskFile, folder: TaskFolder, isolation: Isolation, packages: str | None = None, *, building: bool = False
-) -> None:
-    """Put the tree at LOCAL_MOUNT_PATH, and hide what is not the task's; called in its mount namespace. `packages` is
-    the folder of its environment, which only who builds it may change."""
-    if task.mount != task.tree:
-        namespaces.mount_read_only(task.tree or task.mount, task.mount)
-    shown = {} if isolation.root else task.mounts  # else they are seen where they are
-    _hide(
-        task,
-        [
-            folder.own,
-            os.path.dirname(task.output),
-            *task.search_path,
-            *shown.values(),
-            folder.inputs,
-            *([packages] if packages else []),
-        ],
-    )
-    if packages and not building:
-        namespaces.mount_read_only(packages, packages)
-    for target, source in shown.items():
-        if target not in task.writable:
-            namespaces.mount_read_only(source, source)
 
 
 def kept(task: TaskFile) -> str:
@@ -75,36 +51,6 @@ def keep(task: TaskFile, folder: TaskFolder, results: str) -> None:
         os.close(attempt)
 
 
-def _hide(task: TaskFile, own: list[str]) -> None:
-    """Keep the server's records, keys and other users' files from the task, which runs as the server's own account."""
-    hidden = [path for path in task.hidden if os.path.exists(path)]
-    for above in _movable(hidden):
-        namespaces.pin(above)
-    for path in hidden:
-        if os.path.isdir(path):
-            namespaces.hide(path, [kept for kept in own if kept.startswith(path + "/") and os.path.isdir(kept)])
-        else:
-            namespaces.mount_read_only(os.devnull, path)
-    for shared in task.search_path:
-        if any(shared.startswith(path + "/") for path in hidden):
-            namespaces.mount_read_only(shared, shared)  # else a task could change what others run as `python`
-
-
-def _movable(paths: list[str]) -> list[str]:
-    """The folders above these that this account could rename, from the top: what is hidden would be hidden no more."""
-    above = {folder for path in paths for folder in _above(path)}
-    return sorted(folder for folder in above if os.access(os.path.dirname(folder), os.W_OK))
-
-
-def _above(path: str) -> list[str]:
-    folder = os.path.dirname(os.path.realpath(path))
-    found = []
-    while folder != os.path.dirname(folder):
-        found.append(folder)
-        folder = os.path.dirname(folder)
-    return found
-
-
 def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
     os.mkdir(folder.upper, 0o755)
     os.mkdir(folder.overlay_work, 0o755)
@@ -118,7 +64,8 @@ def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
 
 
 def _overlay(tree: str, folder: TaskFolder, isolation: Isolation) -> None:
-    namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=isolation.user)
+    user = isolation.user or namespaces.in_user_namespace()
+    namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=user)
 
 
 class _Copy:
@@ -141,7 +88,7 @@ class _Copy:
 
     def _file(self, entry: os.DirEntry[str], target: str) -> None:
         found = entry.stat(follow_symlinks=False)
-        if found.st_size > min(_SMALL_BYTES, self._left):
+        if found.st_size > min(_SMALL_BYTES, self._left) and not found.st_mode & 0o222:
             _link(entry.path, target)
             return
         self._left -= found.st_size

@@ -28,6 +28,7 @@ def launch(
     cwd: str | None = None,
     inputs: Sequence[InputAt] = (),
     pfs: Path | None = None,
+    uid: int | None = None,
     queues: Queues | None = None,
     secrets: Mapping[str, Any] | None = None,  # what commands ask for that no record may hold
 ) -> Launch:
@@ -70,6 +71,7 @@ def launch(
         cwd=cwd,
         inputs=tuple(inputs),
         pfs=pfs,
+        uid=uid,
         openpai=job.spec.openpai,
     )
 

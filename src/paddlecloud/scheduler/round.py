@@ -52,6 +52,7 @@ class Folders:
     brought: Callable[[Job], Path | None] = lambda _: None  # the files of a job that come from its user's bucket
     inputs: Callable[[Job], Sequence[InputAt]] = lambda _: ()
     pfs: Path | None = None  # where the PFS is for a task without mounts of its own
+    uid: Callable[[Job], int | None] = lambda _: None  # the account that its tasks run as; None: the server's own
     secrets: Callable[[Job], Mapping[str, Any]] = lambda _: {}  # what its commands are filled with, if they ask for any
 
     def tree_of(self, job: Job) -> Path | None:
@@ -272,6 +273,7 @@ class Round:
             cwd=job.spec.package or None,
             inputs=self._folders.inputs(job) if job.spec.inputs else (),
             pfs=self._folders.pfs,
+            uid=self._folders.uid(job),
             queues=self._queues,
             secrets=self._folders.secrets(job),
         )

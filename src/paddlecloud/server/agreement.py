@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+from pathlib import Path
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import DEFAULT
@@ -39,6 +40,7 @@ def check(settings: Settings, source: str) -> None:
             )
     for name, cluster in settings.clusters.items():
         _check_cluster(name, cluster, source)
+        _check_visible(name, cluster, settings, source)
     for name, queue in settings.queues.items():
         _check_queue(name, queue, settings, source)
     for given, missing in (("certificate", "certificate_key"), ("certificate_key", "certificate")):
@@ -68,6 +70,22 @@ def _check_cluster(name: str, cluster: ClusterSettings, source: str) -> None:
             f"have to fetch what they need: set clusters.{name}.url to where nodes reach this server",
             field=f"clusters.{name}.url",
         )
+
+
+def _check_visible(name: str, cluster: ClusterSettings, settings: Settings, source: str) -> None:
+    kept = [
+        settings.server.data,
+        *(one.path for one in settings.datacenters.values() if one.store == LOCAL and one.path),
+    ]
+    for shown in cluster.visible:
+        folder = Path(shown.removesuffix(":rw")).resolve()
+        for own in (path.resolve() for path in kept):
+            if own.is_relative_to(folder) or folder.is_relative_to(own):
+                raise ConfigError(
+                    f"{source}: clusters.{name}.visible names {shown!r}, which holds or lies in {own}, a folder of the "
+                    "server with the files of all users: name the folders that tasks need beside it",
+                    field=f"clusters.{name}.visible",
+                )
 
 
 def _check_queue(name: str, queue: QueueSettings, settings: Settings, source: str) -> None:

@@ -63,6 +63,7 @@ from paddlecloud.server.shared import SharedService
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
+from paddlecloud.server.task_accounts import open_accounts
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.applications import Applications
@@ -80,6 +81,7 @@ from paddlecloud.store.publications import Publications
 from paddlecloud.store.registry import Registries
 from paddlecloud.store.secrets import Cipher
 from paddlecloud.store.shared import SharedFolders
+from paddlecloud.store.task_accounts import TaskAccountNumbers
 from paddlecloud.store.users import Users
 
 log = logging.getLogger(__name__)
@@ -179,7 +181,10 @@ def _assemble(
     changes, shares = Changes(), Shares()
     discards = open_discards(database, results, folder.marks, clock)
     groups, attributes = Groups(database), AttributeService(FileAttributes(database), clock)
-    tree = open_tree(settings, folder, users, PfsUse(database), clock, discards.discard, groups, attributes)
+    task_accounts = open_accounts(settings, TaskAccountNumbers(database))
+    tree = open_tree(
+        settings, folder, users, PfsUse(database), clock, discards.discard, groups, attributes, task_accounts
+    )
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 
@@ -209,13 +214,14 @@ def _assemble(
     )
     configs = Configs(database, cipher)
     folders = Folders(
-        uploads.tree,
-        results.folder,
-        tree.mounts,
-        carrier.tree,
-        carrier.inputs,
-        folder.pfs,
-        partial(secrets_of, configs),
+        tree=uploads.tree,
+        results=results.folder,
+        mounts=tree.mounts,
+        brought=carrier.tree,
+        inputs=carrier.inputs,
+        pfs=folder.pfs,
+        uid=lambda job: task_accounts.uid(job.user),
+        secrets=partial(secrets_of, configs),
     )
     loop = Loop(
         Round(

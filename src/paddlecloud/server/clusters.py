@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 
-from paddlecloud.backends.base import Backend
+from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Resources
@@ -14,8 +15,9 @@ from paddlecloud.scheduler.plan import Snapshot, free
 from paddlecloud.server.config import kept_from_tasks, slurm_environment
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.quotas import QuotaService
-from paddlecloud.server.settings import Settings
+from paddlecloud.server.settings import ClusterSettings, Settings
 from paddlecloud.server.submission import Offer
+from paddlecloud.server.task_accounts import has_accounts
 
 
 def load_backends(
@@ -38,6 +40,8 @@ def load_backends(
                 gate_seconds=settings.jobs.pserver_wait.total_seconds(),
                 environments=folder.environments,
                 hidden=kept_from_tasks(settings),
+                view=view_of(settings, cluster),
+                own_accounts=has_accounts(settings),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,
                 memory_bytes=cluster.memory,
@@ -58,6 +62,17 @@ def load_backends(
         )
         for name, cluster in settings.clusters.items()
     }
+
+
+def view_of(settings: Settings, cluster: ClusterSettings) -> View:
+    """What tasks see of the machine: an embedded server is its person's own, and shows that person's files."""
+    if settings.embedded:
+        return WHOLE_MACHINE
+    writable = [path.removesuffix(":rw") for path in cluster.visible if path.endswith(":rw")]
+    return View(
+        visible=tuple(Path(path) for path in cluster.visible if not path.endswith(":rw")),
+        visible_writable=tuple(Path(path) for path in writable),
+    )
 
 
 def _certificate(settings: Settings) -> str:

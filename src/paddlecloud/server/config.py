@@ -146,6 +146,8 @@ def show(value: object) -> str:
         return "{" + ", ".join(f"{_key(name)} = {show(one)}" for name, one in value.items()) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
+    if isinstance(value, range):
+        return f'"{value.start}-{value.stop - 1}"'
     if isinstance(value, str | Path):
         return _quote(without_password(str(value)))
     return "" if value is None else str(value)

@@ -32,11 +32,13 @@ from paddlecloud.server.quotas import space_of_groups
 from paddlecloud.server.room import Room
 from paddlecloud.server.settings import HDFS, LOCAL, DatacenterSettings, Settings
 from paddlecloud.server.shared import Granted
+from paddlecloud.server.task_accounts import TaskAccounts
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.users import Users
 
 _DRAFTS_KEPT = timedelta(days=1)
+NO_ACCOUNTS = TaskAccounts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +53,11 @@ class Tree:
     incoming: Incoming
     copies: Copies
     shared: Granted
+    accounts: TaskAccounts
 
     def mounts(self, job: Job) -> Sequence[Mount]:
         """What a task of this job finds below /pfs."""
-        return mounts(self.stores, self.outputs, job.user, self.shared(job.user))
+        return mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
 
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
@@ -93,6 +96,7 @@ def open_tree(
     discard: Callable[[str, str], None],
     groups: Groups,
     noted: Noted | None = None,
+    accounts: TaskAccounts = NO_ACCOUNTS,
 ) -> Tree:
     stores = open_stores(settings, folder.pfs)
     outputs = LocalStore(folder.results)
@@ -118,6 +122,7 @@ def open_tree(
         incoming=Incoming(pfs, drafts),
         copies=Copies(pfs),
         shared=granted,
+        accounts=accounts,
     )
 
 
@@ -163,7 +168,11 @@ def _secret(name: str, datacenter: DatacenterSettings) -> str:
 
 
 def mounts(
-    stores: Mapping[str, Store], outputs: Store, user: str, shared: Mapping[tuple[str, str], bool]
+    stores: Mapping[str, Store],
+    outputs: Store,
+    user: str,
+    shared: Mapping[tuple[str, str], bool],
+    accounts: TaskAccounts = NO_ACCOUNTS,
 ) -> Sequence[Mount]:
     """What a task of this user finds below /pfs, the same as its paths mean everywhere else.
 
@@ -178,19 +187,27 @@ def mounts(
             make_output(store, f"{names.HOME}/{user}")
         found.append(_mount(store, f"{names.HOME}/{user}", names.home(name, user), writable=True))
         public = [names.public(name), *([f"/{names.ROOT}/{names.PUBLIC}"] if first else [])]
-        found += [_mount(store, names.PUBLIC, target, writable=False) for target in public]
+        found += [_mount(store, names.PUBLIC, target, writable=False, public=True) for target in public]
         if first:
             found.append(_mount(outputs, user, f"{names.home(name, user)}/{names.OUTPUT}", writable=False))
         found += [
-            _mount(store, names.keeper_of(folder), names.shared(name, folder), writable=writable)
+            _mount(
+                store,
+                names.keeper_of(folder),
+                names.shared(name, folder),
+                writable=writable,
+                gid=accounts.gid(name, folder),
+            )
             for (where, folder), writable in sorted(shared.items())
             if where == name
         ]
     return found
 
 
-def _mount(store: Store, path: str, target: str, *, writable: bool) -> Mount:
+def _mount(
+    store: Store, path: str, target: str, *, writable: bool, gid: int | None = None, public: bool = False
+) -> Mount:
     store.make_folder(path)
     if store.folder is None:
         raise ConfigError(f"{target} is not on this machine")
-    return Mount(source=store.folder / path, target=target, writable=writable)
+    return Mount(source=store.folder / path, target=target, writable=writable, gid=gid, public=public)

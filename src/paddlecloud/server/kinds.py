@@ -57,6 +57,22 @@ def without_password(value: str) -> str:
     return _PASSWORD_AS_OPTION.sub(r"\1…", _PASSWORD_OF_USER.sub(r"\1:…@", value))
 
 
+def id_range(value: object) -> range:
+    first, _, last = text(value).partition("-")
+    if not (first.isdigit() and last.isdigit() and 1000 <= int(first) < int(last) < 2**31 - 1):
+        raise WrongError('two numbers above 1000, such as "1900000000-1900065535"')
+    return range(int(first), int(last) + 1)
+
+
+def visible(value: object) -> tuple[str, ...]:
+    found = value if isinstance(value, list) else [value]
+    for one in found:
+        path = one.removesuffix(":rw") if isinstance(one, str) else ""
+        if not path.startswith("/") or os.path.normpath(path) != path or "\0" in path or path == "/":
+            raise WrongError('a list of full paths, such as ["/data", "/scratch:rw"], and not "/"')
+    return tuple(found)
+
+
 def choice(*choices: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if value not in choices:

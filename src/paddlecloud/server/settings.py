@@ -92,6 +92,12 @@ class JobSettings:
         kinds.yes_or_no,
         "Run jobs of several users also on a machine that cannot hide their files from each other.",
     )
+    uids: range | None = setting(
+        None,
+        kinds.id_range,
+        "User ids that tasks run as, one for each user, on a server that runs as root; left out: "
+        "1900000000-1900065535.",
+    )
     python: str = setting(
         "", kinds.program, "Full path of what tasks find as python and python3; empty: the one behind this server's."
     )
@@ -235,6 +241,12 @@ class ClusterSettings:
     )
     instances: int | None = setting(
         None, kinds.whole(1, 10**6), "Most instances of one job here; left out: as the policy says."
+    )
+    visible: tuple[str, ...] = setting(
+        (),
+        kinds.visible,
+        'Folders of the machine that tasks see too, such as ["/data", "/scratch:rw"]; without :rw they are read-only. '
+        "An embedded server shows all that its account may see.",
     )
     isolate: bool = setting(
         True,

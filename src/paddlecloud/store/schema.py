@@ -335,6 +335,16 @@ ended_passes = Table(
     Index("ix_ended_passes_expires_at", "expires_at"),
 )
 
+# Whose tasks, or whose shared folder, has which number in the range of accounts. Numbers are never given out again:
+# files may still belong to them.
+task_accounts = Table(
+    "task_accounts",
+    metadata,
+    _text("owner", primary_key=True),
+    _number("number"),
+    Index("ix_task_accounts_number", "number", unique=True),
+)
+
 # What clients of HDFS said about files, by the hashes of their paths and of the folders that they are in.
 file_attributes = Table(
     "file_attributes",

@@ -36,7 +36,7 @@ def test_the_config_may_do_without_isolation(tmp_path: Path) -> None:
     backend = load("local", dataclasses.replace(_setup(tmp_path), isolate=False))
     isolation = getattr(backend, "isolation", "")
     backend.close()
-    assert isolation == "no namespaces; limits by rlimits"
+    assert isolation == "one account for all tasks, no namespaces; limits by rlimits"
 
 
 def test_an_unknown_backend_is_answered_with_the_nearest(tmp_path: Path) -> None:

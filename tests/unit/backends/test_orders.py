@@ -15,7 +15,6 @@ from tests.launches import make_launch
 HERE = Here(
     folder=Path("/root/job-1-1"),
     mounts=True,
-    root=True,
     account="me",
     search_path=["/bin"],
     grace_seconds=3,
@@ -25,6 +24,9 @@ HERE = Here(
     uv=None,
     pids_limit=9,
     hidden=[],
+    whole_machine=False,
+    visible=[],
+    visible_writable=[],
     wake=Path("/root"),
     boot="a boot",
 )
@@ -94,7 +96,7 @@ def test_without_a_root_of_its_own_a_task_is_told_where_its_folders_are(
     root: bool, cwd: str | None, expected: tuple[str | None, str]
 ) -> None:
     launch = make_launch(Path("/results"), "a", mounts=PFS, cwd=cwd, pfs=Path("/data/pfs"))
-    [task] = render(launch, dataclasses.replace(HERE, root=root)).values()
+    [task] = render(launch, dataclasses.replace(HERE, mounts=root)).values()
     assert (task.cwd, task.pfs) == expected
     assert task.mounts == {"/pfs/a/home/u": "/data/pfs/a/home/u", "/pfs/a/home/u/output": "/results/u"}
     assert task.writable == ["/pfs/a/home/u"]

@@ -1,4 +1,4 @@
-"""What the kernel says of mounts, and what is hidden where a machine has mounts but no private root folders."""
+"""Mounts of a namespace: what the kernel says of them, and how they are restricted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.runtime import allowed, namespaces, workdir
-from paddlecloud.runtime.folder import TaskFolder
-from tests.unit.runtime.orders import alone
+from paddlecloud.runtime import allowed, namespaces
 
 MOUNTINFO = """\
 25 1 0:22 / /proc rw,nosuid shared:5 - proc proc rw
@@ -49,33 +47,29 @@ def scratch(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_a_root_of_its_own_a_task_sees_its_folders_of_the_pfs_where_they_are(scratch: Path) -> None:
-    mine, public, other = (scratch / "data" / name for name in ("home/me", "public", "home/other"))
-    folder = TaskFolder(str(scratch / "data/tasks/job-1-1/trainer-0"))
-    for made in (mine, public, other, Path(folder.mount), scratch / "data/results/rank-0"):
-        made.mkdir(parents=True)
-    task = alone(
-        hidden=[str(scratch / "data")], mounts={"/pfs/a/home/me": str(mine), "/pfs/a/public": str(public)},
-        writable=["/pfs/a/home/me"], mount=folder.mount, output=str(scratch / "data/results/rank-0"), search_path=[],
-    )  # fmt: skip
-
-    def look() -> str:
-        workdir.guard(task, folder, namespaces.Isolation(mount=True))
-        (mine / "written").touch()
-        return f"{sorted(os.listdir(mine.parent))} {os.access(public, os.R_OK)} {os.access(public, os.W_OK)}"
-
-    assert _inside(look) == "['me'] True False"
-    assert (mine / "written").exists()
-
-
-@pytest.mark.parametrize("make", [namespaces.make_all_read_only, namespaces.make_each_read_only])
-def test_a_mount_becomes_read_only_with_all_that_is_mounted_in_it(scratch: Path, make: Callable[[str], None]) -> None:
+@pytest.mark.parametrize("restrict", [namespaces.restrict, namespaces.restrict_each])
+def test_a_mount_becomes_read_only_with_all_that_is_mounted_in_it(scratch: Path, restrict: Callable[..., None]) -> None:
     (scratch / "outer/inner").mkdir(parents=True)
 
     def look() -> str:
-        namespaces.pin(str(scratch / "outer"))
-        namespaces.pin(str(scratch / "outer/inner"))
-        make(str(scratch / "outer"))
+        for folder in ("outer", "outer/inner"):
+            namespaces.bind(str(scratch / folder), str(scratch / folder))
+        restrict(str(scratch / "outer"), read_only=True)
         return " ".join(str(os.access(path, os.W_OK)) for path in (scratch / "outer", scratch / "outer/inner", scratch))
 
     assert _inside(look) == "False False True"
+
+
+@pytest.mark.parametrize("restrict", [namespaces.restrict, namespaces.restrict_each])
+def test_a_mount_that_stays_writable_has_no_setuid_programs_and_no_devices(
+    scratch: Path, restrict: Callable[..., None]
+) -> None:
+    (scratch / "outer").mkdir()
+
+    def look() -> str:
+        namespaces.bind(str(scratch / "outer"), str(scratch / "outer"))
+        restrict(str(scratch / "outer"), read_only=False)
+        flags = os.statvfs(scratch / "outer").f_flag
+        return f"{bool(flags & os.ST_NOSUID)} {bool(flags & os.ST_NODEV)} {bool(flags & os.ST_RDONLY)}"
+
+    assert _inside(look) == "True True False"

@@ -102,5 +102,5 @@ def test_where_no_filter_can_be_installed_the_rest_is_found_and_the_words_say_so
     os.close(writer)
     with os.fdopen(reader) as words:
         assert words.read() == str(full._replace(filter=False))
-    assert str(full).endswith(", a filter of system calls")
-    assert str(full._replace(filter=False)).endswith(", no filter of system calls")
+    assert ", a filter of system calls" in str(full)
+    assert ", no filter of system calls" in str(full._replace(filter=False))

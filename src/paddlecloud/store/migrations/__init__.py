@@ -15,7 +15,7 @@ from sqlalchemy import Connection, inspect, text
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0012"
+HEAD = "0013"
 VERSION_TABLE = "alembic_version"
 
 # PostgreSQL sorts as its operator's language does, and rebuilds no index when a new system sorts otherwise.

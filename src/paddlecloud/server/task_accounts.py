@@ -1,0 +1,89 @@
+"""Accounts of this machine that tasks run as: one for each user, and a group for each shared folder.
+
+Invariant: an account stands for one user for good, and no other program of the machine uses its number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddlecloud.model.errors import ConfigError
+from paddlecloud.runtime import namespaces
+from paddlecloud.server.settings import LOCAL, Settings
+from paddlecloud.store.task_accounts import TaskAccountNumbers
+
+# Above what systemd gives to containers and Debian to /etc/subuid, and below what some programs read as negative.
+DEFAULT = range(1_900_000_000, 1_900_065_536)
+_IN_NAMESPACE = range(1000, 65_000)  # of the account's own range in /etc/subuid, as a rootless server sees it
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAccounts:
+    """`numbers` is None where tasks run as the server's own account."""
+
+    numbers: TaskAccountNumbers | None = None
+    ids: range = DEFAULT
+
+    def uid(self, user: str) -> int | None:
+        return None if self.numbers is None else self._id(self.numbers.number(f"user/{user}"))
+
+    def gid(self, datacenter: str, share: str) -> int | None:
+        return None if self.numbers is None else self._id(self.numbers.number(f"share/{datacenter}/{share}"))
+
+    def _id(self, number: int) -> int:
+        if number >= len(self.ids):
+            raise ConfigError(
+                f"jobs.uids has {len(self.ids)} ids, and all are in use: extend the range at its end", field="jobs.uids"
+            )
+        return self.ids[number]
+
+
+def open_accounts(settings: Settings, numbers: TaskAccountNumbers) -> TaskAccounts:
+    """Accounts for the tasks of this server, if it may give them out."""
+    if not has_accounts(settings):
+        return TaskAccounts()
+    ids = range_of(settings)
+    if not namespaces.in_user_namespace():
+        _check_unused(ids)
+    return TaskAccounts(numbers, ids)
+
+
+def has_accounts(settings: Settings) -> bool:
+    """Whether tasks of different users run as different accounts of this machine."""
+    local = any(cluster.backend == LOCAL and cluster.isolate for cluster in settings.clusters.values())
+    return local and not settings.embedded and os.geteuid() == 0
+
+
+def range_of(settings: Settings) -> range:
+    return _IN_NAMESPACE if namespaces.in_user_namespace() else settings.jobs.uids or DEFAULT
+
+
+def _check_unused(ids: range) -> None:
+    for used, whose in _used():
+        if used.start < ids.stop and ids.start < used.stop:
+            raise ConfigError(
+                f"jobs.uids {ids.start}-{ids.stop - 1} overlaps with {whose}: tasks would share accounts with others; "
+                "set jobs.uids to a range that is free",
+                field="jobs.uids",
+            )
+
+
+def _used() -> Iterator[tuple[range, str]]:
+    for name in ("passwd", "group"):
+        for words in _lines(f"/etc/{name}"):
+            if len(words) > 2 and words[2].isdigit():
+                yield range(int(words[2]), int(words[2]) + 1), f"{words[0]} in /etc/{name}"
+    for name in ("subuid", "subgid"):
+        for words in _lines(f"/etc/{name}"):
+            if len(words) == 3 and words[1].isdigit() and words[2].isdigit():
+                yield range(int(words[1]), int(words[1]) + int(words[2])), f"the range of {words[0]} in /etc/{name}"
+
+
+def _lines(path: str) -> list[list[str]]:
+    try:
+        return [line.split(":") for line in Path(path).read_text(errors="replace").splitlines()]
+    except OSError:
+        return []

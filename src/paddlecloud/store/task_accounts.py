@@ -1,0 +1,34 @@
+"""Numbers of the accounts that tasks run as, given out once and never again.
+
+Invariant: two owners never have the same number, and an owner keeps its number for good: its files bear it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import func, insert, select
+
+from paddlecloud.store.db import Database
+from paddlecloud.store.schema import task_accounts
+
+
+class TaskAccountNumbers:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._known: dict[str, int] = {}
+
+    def number(self, owner: str) -> int:
+        """The number of an owner, from 0 on; one that has none is given the next."""
+        if owner not in self._known:
+            self._known[owner] = self._given(owner)
+        return self._known[owner]
+
+    def _given(self, owner: str) -> int:
+        with self._db.write() as connection:
+            query = select(task_accounts.c.number).where(task_accounts.c.owner == owner)
+            found = connection.execute(query).scalar_one_or_none()
+            if found is not None:
+                return int(found)
+            last = connection.execute(select(func.max(task_accounts.c.number))).scalar_one_or_none()
+            number = 0 if last is None else int(last) + 1
+            connection.execute(insert(task_accounts), {"owner": owner, "number": number})
+        return number
