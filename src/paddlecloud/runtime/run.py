@@ -32,6 +32,7 @@ from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.environments import Environment
 from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
+from paddlecloud.runtime.memory import MemoryWatch
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
 from paddlecloud.runtime.root import Machine
@@ -162,6 +163,7 @@ class _Supervision:
         self._restarts = 0
         self._stopping = False
         self._gave_up = False  # it was killed because its grace time was over
+        self._memory: MemoryWatch | None = None  # of a task whose memory no group limits
 
     def run(self) -> Outcome:
         return self._run()._replace(told=self._stopping)
@@ -274,7 +276,7 @@ class _Supervision:
             self._leaf.create(self._limits)
             command, reader = self._start(building)
             status = self._watch(command)
-            out_of_memory = self._leaf.ran_out_of_memory()
+            out_of_memory = self._leaf.ran_out_of_memory() or (self._memory is not None and self._memory.exceeded)
         finally:
             cgroups.end(self._leaf.folders)
         problem = smallfiles.read_all(reader).decode("utf-8", "replace")
@@ -312,8 +314,10 @@ class _Supervision:
         status: int | None = None
         deadline: float | None = None
         activity = Activity(self._task, self._log.fd, self._clock) if self._task.quiet_seconds else None
+        limited = "memory" in self._leaf.limiting or self._task.memory_bytes <= 0
+        self._memory = None if limited else MemoryWatch(self._task.memory_bytes)
         while status is None or (deadline is not None and processes.has_children()):
-            found = self._next_signal(deadline, activity)
+            found = self._next_signal(deadline, activity if deadline is None else None)
             if found == signal.SIGTERM and deadline is None:
                 self._stopping = True
                 deadline = time.monotonic() + self._task.grace_seconds
@@ -330,14 +334,17 @@ class _Supervision:
         return status
 
     def _next_signal(self, deadline: float | None, activity: Activity | None) -> int | None:
-        """The next signal, or None at the deadline; a task that is not being stopped is looked at meanwhile."""
-        while deadline is None and activity is not None:
-            found = _next_signal(activity.next_look)
-            if found is not None:
-                return found
-            if activity.look():
+        """The next signal, or None at the deadline or above the memory limit; the task is looked at meanwhile."""
+        while True:
+            now = time.monotonic()
+            if self._memory is not None and now >= self._memory.next_look and self._memory.look():
+                return None
+            if activity is not None and now >= activity.next_look and activity.look():
                 self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
-        return _next_signal(deadline)
+            times = [watch.next_look for watch in (self._memory, activity) if watch is not None]
+            found = _next_signal(min(times if deadline is None else [*times, deadline], default=None))
+            if found is not None or (deadline is not None and time.monotonic() >= deadline):
+                return found
 
     def _kill(self) -> None:
         cgroups.kill(self._leaf.folders)
@@ -350,15 +357,11 @@ class _Supervision:
         reason = self._reason(outcome, out_of_memory)
         return outcome._replace(reason=reason, final=self._stopping or reason.startswith(_OUT_OF_MEMORY))
 
-    @property
-    def _leaf_has_no_memory_limit(self) -> bool:
-        return self._task.memory_bytes > 0 and "memory" not in self._leaf.limiting
-
     def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
         limit = f"its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
         if out_of_memory:
             return f"{_OUT_OF_MEMORY}: used more than {limit}"
-        if self._leaf_has_no_memory_limit and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
+        if self._memory is not None and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
             # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
             return f"{_OUT_OF_MEMORY}: a process asked for more than {limit}"
         if self._gave_up:
