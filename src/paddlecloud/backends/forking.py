@@ -42,6 +42,7 @@ class _Helper:
     isolation: str
     mounts: bool
     root: bool
+    memory: bool
     asked: dict[str, float] = field(default_factory=dict)  # folder -> when, the oldest first
     unanswered: deque[float] = field(default_factory=deque)
 
@@ -70,6 +71,12 @@ class Forker:
         """Whether tasks have a root folder of their own."""
         with self._lock:
             return self._living().root
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether control groups limit the memory of a task as a whole."""
+        with self._lock:
+            return self._living().memory
 
     @property
     def pid(self) -> int:
@@ -149,7 +156,8 @@ class Forker:
             process.kill()
             process.wait()
             raise UnreachableError(f"the forking helper did not start ({error}); {log} says why") from None
-        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]), bool(hello["root"]))
+        mounts, root, memory = (bool(hello[name]) for name in ("mount", "root", "memory"))
+        return _Helper(process, ours, str(hello["isolation"]), mounts, root, memory)
 
     def _end(self) -> None:
         if self._helper is not None:

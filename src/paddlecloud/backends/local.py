@@ -41,6 +41,7 @@ _WITHOUT = "this machine has no mount namespaces"
 _TO_HAVE_THEM = (
     "allow user namespaces on it (kernel.unprivileged_userns_clone=1, user.max_user_namespaces), run the server as root"
 )
+_TO_LIMIT_MEMORY = "delegate a cgroup with the memory controller to the server: Delegate=yes in its systemd unit"
 _NOT_WANTED = "tasks are not kept apart, as isolate = false asks"
 _KNOCKS_AT_ONCE = 4096
 _KNOCKS_REST_SECONDS = 0.005  # in which those of many tasks gather; between two rounds there is no less
@@ -97,6 +98,12 @@ class LocalBackend:
                 "it), and jobs of several users are run only if the config allows it",
                 _WITHOUT if namespaces else _NOT_WANTED,
             )
+        if not self.limits_memory:
+            log.warning(
+                "the memory limit holds per process only: a task above its limit as a whole is ended about a second "
+                "later; %s",
+                _TO_LIMIT_MEMORY if cgroups else "set isolate = true for this cluster",
+            )
 
     @property
     def isolation(self) -> str:
@@ -107,6 +114,11 @@ class LocalBackend:
     def isolated(self) -> bool:
         """Whether users' files and the server's own are hidden from the tasks of others."""
         return self._forker.mounts
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether the kernel limits the memory of a task as a whole, not of each of its processes alone."""
+        return self._forker.limits_memory
 
     @property
     def helper_pid(self) -> int:

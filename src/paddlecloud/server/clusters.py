@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from paddlecloud.backends.base import Backend
+from paddlecloud.backends.examine import memory_limit_of
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Resources
@@ -104,9 +105,16 @@ class Clusters:
                 default=name in self._settings.default_clusters,
                 capacity=snapshot.clusters.get(name),
                 free=free(snapshot, name) if name in snapshot.clusters else None,
+                memory_limit=self._memory_limit(name),
             )
             for name, cluster in self._settings.clusters.items()
         ]
+
+    def _memory_limit(self, name: str) -> str | None:
+        try:
+            return memory_limit_of(self._backends[name])
+        except UnreachableError:
+            return None
 
     def _capacity(self, name: str) -> Resources | None:
         try:
