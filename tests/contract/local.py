@@ -30,6 +30,7 @@ PYTHON_FORKED_AWAY = "import os; os.fork() and os._exit(0); os.setsid(); os.fork
 class Room:
     folder: Path
     isolated: bool = True
+    cgroups: bool = True  # False: none, also where tasks are isolated
     grace_seconds: float = 10.0
     gate_seconds: float = 20.0
     uv: str | None = field(default_factory=local.find_uv)
@@ -71,7 +72,7 @@ class Room:
             view=self.view,
             own_accounts=self.uid is not None,
             namespaces=self.isolated,
-            cgroups=self.isolated,
+            cgroups=self.isolated and self.cgroups,
             allow_unisolated=lambda: self.allow_unisolated,
         )
 

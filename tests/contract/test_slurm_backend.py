@@ -86,6 +86,12 @@ def test_out_of_memory_is_told_as_that(tmp_path: Path) -> None:
         room.close()
 
 
+def test_where_slurm_does_not_limit_memory_the_supervisor_does(room: SlurmRoom) -> None:
+    fill = "import time; filled = bytes(b'x') * (60 << 20); time.sleep(1000)"
+    launch = room.start(f'for _ in 1 2 3 4 5; do {sys.executable} -c "{fill}" & done; wait', memory_bytes=200 << 20)
+    assert room.end_of(launch).tasks[0].outcome == "out of memory: used more than its limit of 200.0 MiB"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_a_dead_node_is_a_lost_one(room: SlurmRoom, tasks: int) -> None:

@@ -10,6 +10,7 @@ from paddlecloud.backends.base import Backend
 from paddlecloud.backends.forking import Forker
 from paddlecloud.backends.local import LocalBackend, interpreter_path
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.runtime import cgroups
 
 _ANSWER_SECONDS = 2
 _VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
@@ -20,11 +21,23 @@ def isolation_of(backend: Backend) -> str:
     return backend.isolation if isinstance(backend, LocalBackend) else ""
 
 
-def namespaces_at(root: Path) -> str:
-    """Which namespaces tasks with folders below `root` would get.
+def memory_limit_of(backend: Backend) -> str | None:
+    """Whether a backend of this machine limits the memory of each "task" or "process"; None of one elsewhere."""
+    if not isinstance(backend, LocalBackend):
+        return None
+    return "task" if backend.limits_memory else "process"
 
-    Control groups are not tried: only the server's own process can say which it may write.
+
+def limits_of(account: int, pid: int | None) -> str:
+    """How the server with this pid limits its tasks, or one that this account would start from here, in words.
+
+    Nothing is tried: only the server's own process could, and would change its groups by it.
     """
+    return str(cgroups.writable(cgroups.hierarchies_of("self" if pid is None else str(pid)), account))
+
+
+def namespaces_at(root: Path) -> str:
+    """Which namespaces tasks with folders below `root` would get."""
     with tempfile.TemporaryDirectory(prefix=".probe-", dir=root) as scratch:
         forker = Forker(Path(scratch), "", namespaces=True, cgroups=False)
         try:

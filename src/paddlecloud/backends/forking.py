@@ -42,6 +42,7 @@ class _Helper:
     isolation: str
     mounts: bool
     landlock: int
+    memory: bool
     asked: dict[str, float] = field(default_factory=dict)  # folder -> when, the oldest first
     unanswered: deque[float] = field(default_factory=deque)
 
@@ -70,6 +71,12 @@ class Forker:
         """The version of Landlock's interface here; 0: without it."""
         with self._lock:
             return self._living().landlock
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether control groups limit the memory of a task as a whole."""
+        with self._lock:
+            return self._living().memory
 
     @property
     def pid(self) -> int:
@@ -149,7 +156,8 @@ class Forker:
             process.kill()
             process.wait()
             raise UnreachableError(f"the forking helper did not start ({error}); {log} says why") from None
-        return _Helper(process, ours, str(hello["isolation"]), bool(hello["mount"]), int(hello["landlock"]))
+        words, landlock = str(hello["isolation"]), int(hello["landlock"])
+        return _Helper(process, ours, words, bool(hello["mount"]), landlock, bool(hello["memory"]))
 
     def _end(self) -> None:
         if self._helper is not None:

@@ -43,6 +43,7 @@ _TO_HAVE_THEM = (
 )
 _ONE_ACCOUNT = "all tasks run as one account and this kernel has no Landlock"
 _TO_PART_THEM = "give the server's account a range in /etc/subuid, run the server as root, or use Linux 5.19 or newer"
+_TO_LIMIT_MEMORY = "delegate a cgroup with the memory controller to the server: Delegate=yes in its systemd unit"
 _NOT_WANTED = "tasks are not kept apart, as isolate = false asks"
 _KNOCKS_AT_ONCE = 4096
 _KNOCKS_REST_SECONDS = 0.005  # in which those of many tasks gather; between two rounds there is no less
@@ -103,6 +104,12 @@ class LocalBackend:
                 "the config allows it",
                 self._lack[0],
             )
+        if not self.limits_memory:
+            log.warning(
+                "the memory limit holds per process only: a task above its limit as a whole is ended about a second "
+                "later; %s",
+                _TO_LIMIT_MEMORY if cgroups else "set isolate = true for this cluster",
+            )
 
     @property
     def isolation(self) -> str:
@@ -122,6 +129,11 @@ class LocalBackend:
         if not self._namespaces:
             return _NOT_WANTED, "set it to true"
         return (_ONE_ACCOUNT, _TO_PART_THEM) if self._forker.mounts else (_WITHOUT, _TO_HAVE_THEM)
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether the kernel limits the memory of a task as a whole, not of each of its processes alone."""
+        return self._forker.limits_memory
 
     @property
     def helper_pid(self) -> int:

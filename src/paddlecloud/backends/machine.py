@@ -17,7 +17,7 @@ _NVIDIA_SMI_SECONDS = 20
 
 def machine() -> Resources:
     """All of it, or less where an affinity or a group of ours sets a limit."""
-    found = cgroups.own_hierarchies()
+    found = cgroups.hierarchies_of()
     return Resources(
         cpus=min([float(len(os.sched_getaffinity(0))), *cpu_quotas(found)]),
         memory_bytes=min([_memory_total(), *memory_limits(found)]),

@@ -275,6 +275,11 @@ def _clusters(args: Namespace) -> None:
     with connect() as client:
         found = client.clusters()
     show.many(found, cluster_columns(), args.output, lambda one: one.name)
+    if args.output in ("table", "wide") and (named := [one.name for one in found if one.memory_limit == "process"]):
+        shell.talk(
+            f"{', '.join(named)}: the memory limit holds per process only, and a task above it as a whole is ended "
+            "about a second later; the operator can delegate a cgroup to the server (see paddlecloud doctor)"
+        )
 
 
 def cluster_columns() -> list[Column[Cluster]]:
@@ -286,6 +291,7 @@ def cluster_columns() -> list[Column[Cluster]]:
         Column("CPUS", lambda one: _of(one, lambda amount: f"{amount.cpus:g}")),
         Column("MEMORY", lambda one: _of(one, lambda amount: format_size(amount.memory_bytes))),
         Column("GPUS", lambda one: _of(one, lambda amount: str(amount.gpus))),
+        Column("MEMORY LIMIT", lambda one: f"per {one.memory_limit}" if one.memory_limit else "", drop=4),
     ]
 
 

@@ -8,7 +8,11 @@ from paddlecloud.model.job import Resources
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """A cluster that jobs may name. Capacity is None where it keeps its own queue or does not answer."""
+    """A cluster that jobs may name. Capacity is None where it keeps its own queue or does not answer.
+
+    `memory_limit` says whose memory the kernel limits: of a "task" as a whole, or of each "process" alone, where a task
+    above its limit is ended about a second later. None: the cluster's own manager limits it.
+    """
 
     name: str
     backend: str
@@ -16,6 +20,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     default: bool  # whether `--cluster=default` may choose it
     capacity: Resources | None = None
     free: Resources | None = None
+    memory_limit: str | None = None
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import errno
 import os
 import resource
 import signal
+import stat
 import time
 from typing import NamedTuple
 
@@ -58,9 +59,10 @@ def hierarchies(cgroup: str, mountinfo: str) -> list[Hierarchy]:
     return found
 
 
-def own_hierarchies() -> list[Hierarchy]:
+def hierarchies_of(process: str = "self") -> list[Hierarchy]:
+    """Those of a process. Its mounts are taken to be ours: another account may not read them."""
     try:
-        cgroup, mountinfo = smallfiles.read("/proc/self/cgroup"), smallfiles.read("/proc/self/mountinfo")
+        cgroup, mountinfo = smallfiles.read(f"/proc/{process}/cgroup"), smallfiles.read("/proc/self/mountinfo")
     except OSError:
         return []
     return hierarchies(os.fsdecode(cgroup), os.fsdecode(mountinfo))
@@ -89,6 +91,7 @@ class Groups(NamedTuple):
         else:
             versions = sorted({version for version, _ in self.limiting.values()})
             limits = f"limits by cgroups v{'+v'.join(map(str, versions))} ({', '.join(sorted(self.limiting))})"
+        limits += "" if "memory" in self.limiting else ", memory per process only"
         return limits + (", cgroup.kill" if self.killing else "")
 
     def leaf(self, name: str) -> Leaf:
@@ -225,6 +228,27 @@ def find(name: str, found: list[Hierarchy], *, to_kill: bool = True) -> Groups:
         if hierarchy.version == 2 and os.path.exists(os.path.join(base, "cgroup.kill")):
             killing = base
     return Groups(limiting, killing, mounts())
+
+
+def writable(found: list[Hierarchy], account: int) -> Groups:
+    """Where this account may make leaves, judged by owners and modes alone: nothing is tried or changed."""
+    limiting: dict[str, tuple[int, str]] = {}
+    for hierarchy in found:
+        folder = _outside_keeper(hierarchy.folder)
+        needed = [folder] if hierarchy.version == 1 else [folder, f"{folder}/cgroup.subtree_control"]
+        if all(_may_write(path, account) for path in needed):
+            for controller in hierarchy.controllers & frozenset(CONTROLLERS):
+                limiting.setdefault(controller, (hierarchy.version, folder))
+    return Groups(limiting, None)
+
+
+def _may_write(path: str, account: int) -> bool:
+    try:
+        status, read_only = os.stat(path), os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    bits = stat.S_IWUSR if status.st_uid == account else stat.S_IWOTH
+    return not read_only and (account == 0 or bool(status.st_mode & bits))
 
 
 def _enable(base: str, controllers: list[str]) -> list[str]:

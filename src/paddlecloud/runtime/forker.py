@@ -36,12 +36,13 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     """
     isolation = allowed.probe_in(root) if with_namespaces else Isolation()
     # The end of a PID namespace kills all in it.
-    groups = cgroups.find(group, cgroups.own_hierarchies() if with_cgroups else [], to_kill=not isolation.pid)
+    groups = cgroups.find(group, cgroups.hierarchies_of() if with_cgroups else [], to_kill=not isolation.pid)
     forks = _Forks(channel, isolation, groups, os.getpid(), allowed.can_leave(isolation))
     processes.boot_id()  # known from here on, in every fork
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of ours
-    _answer(channel, {"mount": isolation.mount, "landlock": isolation.landlock, "isolation": f"{isolation}; {groups}"})
+    hello = {"mount": isolation.mount, "landlock": isolation.landlock, "memory": "memory" in groups.limiting}
+    _answer(channel, {**hello, "isolation": f"{isolation}; {groups}"})
     looks = _Looks()
     while folders := _requests(channel):
         orders = [read_order(folder, looks.at if isolation.mount else None) for folder in folders]

@@ -9,6 +9,7 @@ import functools
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import Iterable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
@@ -57,6 +58,18 @@ def descendants(*roots: int) -> list[int]:
         below += found_children
         frontier += found_children
     return below
+
+
+def children(pid: int, threads: int) -> list[int]:
+    """The children of a process with so many threads, each of which has a list of its own; some may be missing while
+    others end. OSError: it has ended, or the kernel keeps no such lists."""
+    if threads == 1:
+        return [int(child) for child in smallfiles.read(f"/proc/{pid}/task/{pid}/children").split()]
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError):  # the thread has ended
+            found += map(int, smallfiles.read(f"/proc/{pid}/task/{thread}/children").split())
+    return found
 
 
 def ticks_below(root: int) -> int:

@@ -19,8 +19,8 @@ from paddlecloud.runtime import (
     cgroups,
     environments,
     gate,
+    handover,
     namespaces,
-    owners,
     processes,
     smallfiles,
     taskfile,
@@ -34,6 +34,7 @@ from paddlecloud.runtime.environments import Environment
 from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
 from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.machine import Machine
+from paddlecloud.runtime.memory import MemoryWatch
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
@@ -157,6 +158,7 @@ class _Supervision:
         self._environment = order.environment
         self._isolation = isolation
         self._machine = order.machine
+        self._own_account = task.uid if isolation.mount else None
         self._leaf = leaf
         self._log = log
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
@@ -166,20 +168,22 @@ class _Supervision:
         self._restarts = 0
         self._stopping = False
         self._gave_up = False  # it was killed because its grace time was over
+        self._memory: MemoryWatch | None = None  # of a task whose memory no group limits
 
     def run(self) -> Outcome:
         began = self._clock()
-        try:
-            return self._run()._replace(told=self._stopping)
-        finally:
-            self._share(since=began - 1.0)  # the disk's clock may be a little behind
+        outcome = self._run()._replace(told=self._stopping)
+        if self._own_account is not None:
+            handover.share(self._task, began)
+        return outcome
 
     def _run(self) -> Outcome:
         if self._folder.stopped:
             return Outcome(reason="stopped before it started")
         for path in (self._task.output, self._task.log_folder):
             below.make_folder(results(self._task), path)
-        self._hand_over()
+        if self._own_account is not None:
+            handover.give(self._task, self._log.fd, self._own_account)
         problem = self._prepare()
         if problem is not None:
             return problem
@@ -194,30 +198,6 @@ class _Supervision:
         if outcome.final or self._stopping or not self._task.restarts:
             return outcome
         return outcome._replace(reason=f"{outcome.words}, after {self._restarts} of {self._task.restarts} restarts")
-
-    def _hand_over(self) -> None:
-        """Give the files that the task may change, or read, to the account that it runs as."""
-        uid, task = self._task.uid, self._task
-        if uid is None or not self._isolation.mount:
-            return
-        os.fchown(self._log.fd, uid, uid)
-        owners.claim(results(task), owners.owned(uid))
-        for path in (task.output, task.log_folder):
-            below.give_folder(results(task), path, uid)
-        for target, source in task.mounts.items():
-            if target in task.shared:
-                owners.claim_new(source, owners.shared(task.shared[target]))
-            elif target in task.writable:
-                owners.claim_new(source, owners.owned(uid))
-            elif target in task.public:
-                owners.claim_new(source, owners.PUBLIC)
-
-    def _share(self, since: float) -> None:
-        """Let all members change what the task made in shared folders, also with a mode of its own."""
-        if self._task.uid is None:
-            return
-        for target in set(self._task.writable) & set(self._task.shared):
-            owners.reclaim(self._task.mounts[target], owners.shared(self._task.shared[target]), since)
 
     def _tell(self, so_far: SoFar) -> None:
         with suppress(OSError):  # on a full disk it is told late, which is better than no restart
@@ -255,8 +235,8 @@ class _Supervision:
         what = os.path.basename(wanted.file) or f"Python {self._task.python}"
         self._log.note(f"building its environment from {what}, with {'uv' if wanted.uv else 'pip'}")
         wanted.clear()
-        if self._task.uid is not None and self._isolation.mount:
-            os.chown(wanted.folder, self._task.uid, self._task.uid, follow_symlinks=False)
+        if self._own_account is not None:
+            os.chown(wanted.folder, self._own_account, self._own_account, follow_symlinks=False)
         began = time.monotonic()
         self._packages, self._command = wanted.folder, wanted.script()
         outcome = self._run_once(building=True)
@@ -309,7 +289,7 @@ class _Supervision:
             self._leaf.create(self._limits)
             command, reader = self._start(building)
             status = self._watch(command)
-            out_of_memory = self._leaf.ran_out_of_memory()
+            out_of_memory = self._leaf.ran_out_of_memory() or (self._memory is not None and self._memory.exceeded)
         finally:
             cgroups.end(self._leaf.folders)
         problem = smallfiles.read_all(reader).decode("utf-8", "replace")
@@ -347,8 +327,10 @@ class _Supervision:
         status: int | None = None
         deadline: float | None = None
         activity = Activity(self._task, self._log.fd, self._clock) if self._task.quiet_seconds else None
+        limited = "memory" in self._leaf.limiting or self._task.memory_bytes <= 0
+        self._memory = None if limited else MemoryWatch(self._task.memory_bytes)
         while status is None or (deadline is not None and processes.has_children()):
-            found = self._next_signal(deadline, activity)
+            found = self._next_signal(deadline, activity if deadline is None else None)
             if found == signal.SIGTERM and deadline is None:
                 self._stopping = True
                 deadline = time.monotonic() + self._task.grace_seconds
@@ -365,14 +347,17 @@ class _Supervision:
         return status
 
     def _next_signal(self, deadline: float | None, activity: Activity | None) -> int | None:
-        """The next signal, or None at the deadline; a task that is not being stopped is looked at meanwhile."""
-        while deadline is None and activity is not None:
-            found = _next_signal(activity.next_look)
-            if found is not None:
-                return found
-            if activity.look():
+        """The next signal, or None at the deadline or above the memory limit; the task is looked at meanwhile."""
+        while True:
+            now = time.monotonic()
+            if self._memory is not None and now >= self._memory.next_look and self._memory.look():
+                return None
+            if activity is not None and now >= activity.next_look and activity.look():
                 self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
-        return _next_signal(deadline)
+            times = [watch.next_look for watch in (self._memory, activity) if watch is not None]
+            found = _next_signal(min(times if deadline is None else [*times, deadline], default=None))
+            if found is not None or (deadline is not None and time.monotonic() >= deadline):
+                return found
 
     def _kill(self) -> None:
         cgroups.kill(self._leaf.folders)
@@ -385,15 +370,11 @@ class _Supervision:
         reason = self._reason(outcome, out_of_memory)
         return outcome._replace(reason=reason, final=self._stopping or reason.startswith(_OUT_OF_MEMORY))
 
-    @property
-    def _leaf_has_no_memory_limit(self) -> bool:
-        return self._task.memory_bytes > 0 and "memory" not in self._leaf.limiting
-
     def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
         limit = f"its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
         if out_of_memory:
             return f"{_OUT_OF_MEMORY}: used more than {limit}"
-        if self._leaf_has_no_memory_limit and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
+        if self._memory is not None and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
             # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
             return f"{_OUT_OF_MEMORY}: a process asked for more than {limit}"
         if self._gave_up:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
+from paddlecloud.backends.examine import memory_limit_of
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Resources
@@ -119,9 +120,16 @@ class Clusters:
                 default=name in self._settings.default_clusters,
                 capacity=snapshot.clusters.get(name),
                 free=free(snapshot, name) if name in snapshot.clusters else None,
+                memory_limit=self._memory_limit(name),
             )
             for name, cluster in self._settings.clusters.items()
         ]
+
+    def _memory_limit(self, name: str) -> str | None:
+        try:
+            return memory_limit_of(self._backends[name])
+        except UnreachableError:
+            return None
 
     def _capacity(self, name: str) -> Resources | None:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paddlecloud.backends import examine
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.backends.machine import machine
 from paddlecloud.model.errors import ConfigError
@@ -32,11 +33,13 @@ def test_the_config_may_say_less_or_more_than_the_machine_has(tmp_path: Path) ->
     assert (capacity.cpus, capacity.memory_bytes) == (64, machine().memory_bytes)
 
 
-def test_the_config_may_do_without_isolation(tmp_path: Path) -> None:
+def test_the_config_may_do_without_isolation(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     backend = load("local", dataclasses.replace(_setup(tmp_path), isolate=False))
-    isolation = getattr(backend, "isolation", "")
+    isolation, memory_limit = getattr(backend, "isolation", ""), examine.memory_limit_of(backend)
     backend.close()
-    assert isolation == "one account for all tasks, no namespaces; limits by rlimits"
+    assert isolation == "one account for all tasks, no namespaces; limits by rlimits, memory per process only"
+    assert memory_limit == "process"
+    assert [record.getMessage() for record in caplog.records if "memory limit holds per process only" in record.message]
 
 
 def test_an_unknown_backend_is_answered_with_the_nearest(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+import pytest
+
 from paddlecloud.cli import show
 from paddlecloud.cli.jobs import cluster_columns, queue_columns
 from paddlecloud.model.job import Resources
@@ -79,3 +81,10 @@ def test_clusters_say_how_much_is_free_of_how_much() -> None:
     line = show.table([one], cluster_columns()).splitlines()[1]
     assert "2 of 2 free" in line
     assert "2.0 GiB of 2.0 GiB free" in line
+
+
+@pytest.mark.parametrize(("limit", "told"), [("process", "per process"), ("task", "per task"), (None, "0")])
+def test_clusters_say_whose_memory_is_limited(limit: str | None, told: str) -> None:
+    capacity = Resources(cpus=2.0, memory_bytes=2**31, gpus=0)
+    one = Cluster(name="a", backend="local", policy="open", default=True, capacity=capacity, memory_limit=limit)
+    assert show.table([one], cluster_columns()).splitlines()[1].endswith(told)

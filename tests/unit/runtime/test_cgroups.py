@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.runtime.cgroups import Groups, Hierarchy, Leaf, Limits, find, hierarchies, mounts, settings
+from paddlecloud.runtime.cgroups import Groups, Hierarchy, Leaf, Limits, find, hierarchies, mounts, settings, writable
 
 LIMITS = Limits(cpus=2.0, cpu_limit=False, memory_bytes=1 << 30, pids=100)
 V1 = """\
@@ -97,4 +97,22 @@ def test_running_out_of_memory_is_seen(tmp_path: Path, version: int, name: str, 
 def test_where_no_group_can_be_made_none_is_used() -> None:
     found = find("name", [Hierarchy(1, frozenset({"memory"}), "/proc/nowhere", "/proc")])
     assert found == Groups({}, None, mounts())
-    assert str(found) == "limits by rlimits"
+    assert str(found) == "limits by rlimits, memory per process only"
+
+
+def test_without_a_group_for_memory_its_limit_is_told_to_be_per_process() -> None:
+    both = {"pids": (2, "/x"), "cpu": (2, "/x")}
+    assert str(Groups(both, "/x")) == "limits by cgroups v2 (cpu, pids), memory per process only, cgroup.kill"
+    assert "per process" not in str(Groups({"memory": (2, "/x")}, None))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_who_may_make_groups_is_told_by_owner_and_mode(tmp_path: Path, version: int) -> None:
+    keeper = tmp_path / "keeper"
+    keeper.mkdir()
+    (tmp_path / "cgroup.subtree_control").touch()
+    found = [Hierarchy(version, frozenset({"memory", "io"}), str(keeper), str(tmp_path))]
+    owner = tmp_path.stat().st_uid
+    assert writable(found, owner) == Groups({"memory": (version, str(tmp_path))}, None)
+    assert writable(found, owner + 1) == Groups({}, None)
+    assert writable([found[0]._replace(folder="/proc/nowhere")], owner) == Groups({}, None)

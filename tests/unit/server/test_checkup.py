@@ -215,11 +215,26 @@ def test_an_interpreter_that_does_not_run_is_named(data: Path, tmp_path: Path) -
 
 
 def test_what_tasks_do_without_is_said_in_words(data: Path) -> None:
-    found = list(machine.judged("isolation", "no namespaces; limits by rlimits"))
+    found = list(machine.judged("isolation", "no namespaces; limits by rlimits, memory per process only"))
     assert [one.verdict for one in found] == [Verdict.WARNING] * 2
     assert "tasks see all processes" in found[0].text
     assert "Delegate=yes" in found[1].remedy
     assert only(machine.judged("isolation", "PID namespaces; limits by cgroups v2 (memory)")).verdict is Verdict.OK
+    without_memory = "PID namespaces; limits by cgroups v2 (cpu, pids), memory per process only, cgroup.kill"
+    found = [only(machine.judged("isolation", without_memory))]
+    assert (found[0].verdict, "Delegate=yes" in found[0].remedy) == (Verdict.WARNING, True)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away, and be another user")
+def test_an_account_that_may_write_no_cgroup_is_told_from_outside(data: Path) -> None:
+    os.chown(data, 12345, 12345)
+    assert "memory per process only" in only(machine.isolation(site(data))).text
+    words = ["/bin/sh", "-c", "read line", "paddlecloud"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, user=23456, cwd="/") as serving:
+        (data / "lock").write_text(str(serving.pid))
+        found = only(machine.isolation(site(data)))
+        assert (found.verdict, "started from here" in found.text) == (Verdict.WARNING, False)
 
 
 def test_a_mail_server_is_greeted_and_sent_nothing(data: Path) -> None:

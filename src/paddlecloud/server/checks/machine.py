@@ -95,7 +95,10 @@ def isolation(site: Site) -> Iterator[Finding]:
     """How tasks are kept apart: as the server that runs has found it, or as far as it can be tried from outside."""
     if site.backends is None:
         root = site.folder.root
-        yield from judged("isolation", examine.namespaces_at(root if root.is_dir() else Path("/tmp")))
+        namespaces = examine.namespaces_at(root if root.is_dir() else Path("/tmp"))
+        limits = examine.limits_of(site.account, site.running_pid)
+        started = "" if site.running_pid is not None else "started from here, "
+        yield from judged("isolation", f"{namespaces}; {started}{limits}")
         return
     for name, backend in site.backends.items():
         if said := examine.isolation_of(backend):
@@ -118,6 +121,8 @@ def judged(subject: str, said: str) -> Iterator[Finding]:
         yield warning(subject, f"{said}: {text}", remedy)
 
 
+_MEMORY = "a task above its memory limit as a whole is ended only about a second later"
+_DELEGATE = "run it by systemd with Delegate=yes, or let it write its own cgroup (As a service, docs/operate.md)"
 _TROUBLE = (
     (
         "no namespaces",
@@ -131,8 +136,13 @@ _TROUBLE = (
     ),
     (
         "limits by rlimits",
-        "memory is limited for each process, not for a task as a whole, and CPUs are not limited",
-        "run it by systemd with Delegate=yes, or let it write its own cgroup",
+        f"{_MEMORY}, and CPUs are not limited",
+        _DELEGATE,
+    ),
+    (
+        "), memory per process only",
+        _MEMORY,
+        _DELEGATE,
     ),
 )
 
