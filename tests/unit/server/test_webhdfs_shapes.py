@@ -99,7 +99,7 @@ def test_a_link_is_no_file() -> None:
         (QuotaError("x"), 403, "java.io.IOException"),
         (NotFoundError("x"), 404, "java.io.FileNotFoundException"),
         (ConflictError("x"), 403, "java.io.IOException"),
-        (RateError("x"), 403, "java.io.IOException"),
+        (RateError("x"), 429, "java.io.IOException"),
         (FullError("x"), 403, "java.io.IOException"),
         (UnreachableError("x"), 500, "java.io.IOException"),
         (InternalError("x"), 500, "java.io.IOException"),
