@@ -21,10 +21,7 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(tmp_path_factory.mktemp("vscode"))
-    lab.configure(
-        "[clusters.local]\ncpus = 16\nmemory = '32Gi'\npolicy = 'open'\n"
-        "[jobs]\ngrace = '1s'\n[webhdfs]\nplain = 'logins'\n"
-    )
+    lab.configure("[clusters.local]\ncpus = 16\nmemory = '32Gi'\npolicy = 'open'\n[jobs]\ngrace = '1s'\n")
     lab.type("up")
     yield lab
     lab.close()
@@ -32,9 +29,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def code(server: Lab) -> VsCode:
-    name = f"alice{next(NUMBERS)}"
+    number = next(NUMBERS)
+    name = f"alice{number}"
     server.type("user", "add", name, "--password", stdin=f"{PASSWORD}\n")
-    made = VsCode(server.server["url"].partition("://")[2], name, PASSWORD)
+    # A name is believed from an address while nobody else has logged in there.
+    made = VsCode(server.server["url"].partition("://")[2], name, PASSWORD, f"127.0.7.{number + 1}")
     made.add_cluster()
     return made
 

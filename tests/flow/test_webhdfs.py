@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 from hdfs import HdfsError, InsecureClient
 
 from tests.flow.lab import Lab
@@ -321,12 +322,14 @@ def test_a_login_lets_its_own_machine_in_but_no_task_of_another(tmp_path: Path) 
         (tmp_path / name).mkdir()
     server = Lab(tmp_path / "server")
     python = Path(sys.prefix) / "bin" / "python"
-    server.configure(f"[clusters.local]\npolicy = 'open'\n[jobs]\npython = '{python}'\n[webhdfs]\nplain = 'logins'\n")
+    server.configure(f"[clusters.local]\npolicy = 'open'\n[jobs]\npython = '{python}'\n")  # embedded: plain is logins
     server.type("up")
     try:
         joined(server, tmp_path / "alice", "alice")
         bob = joined(server, tmp_path / "bob", "bob")
         url = server.server["url"]
+        sent = {"username": "alice", "password": PASSWORD}
+        assert urllib3.request("POST", f"{url}/rest-server/api/v1/token", json=sent).status == 200
         assert InsecureClient(url, user="alice").list("/user") == ["alice"]
         vs_code = NodeHdfs(url, "alice", "/webhdfs/api/v1")  # by the address that it configures itself
         vs_code.write("/alice/job_12345678/train.sh", b"echo 1\n", overwrite=True, permission="0755")

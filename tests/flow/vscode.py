@@ -25,11 +25,12 @@ class FallsOverError(Exception):
 
 
 class VsCode:
-    def __init__(self, host: str, user: str, password: str) -> None:
+    def __init__(self, host: str, user: str, password: str, address: str = "127.0.0.1") -> None:
+        """`address` is of the machine that it runs on."""
         self.host = host
         self.user = user
         self._password = password
-        self._pool = urllib3.PoolManager(retries=False, timeout=30.0)
+        self._pool = urllib3.PoolManager(retries=False, timeout=30.0, source_address=(address, 0))
         self._token = ""
         self.cluster: dict[str, Any] = {}
 

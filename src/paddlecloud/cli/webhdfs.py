@@ -15,7 +15,8 @@ from paddlecloud.cli.parser import Parser, Setup, add_output
 _PLAIN = {
     "off": "this server believes no name without that secret",
     "tasks": "without that secret this server believes a name (user.name) only from a running task of that user",
-    "logins": "without that secret this server believes a name (user.name) also from an address that just logged in",
+    "logins": "without that secret this server believes a name (user.name) also from an address where "
+    "only that user has just logged in through OpenPAI's API",
 }
 
 

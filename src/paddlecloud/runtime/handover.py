@@ -12,7 +12,7 @@ _CLOCK_SECONDS = 1.0  # by which the disk's clock may be behind
 
 
 def give(task: TaskFile, log: int, uid: int) -> None:
-    """Hand over results, log and homes. What an operator has copied into a home, or into what is public, comes along."""
+    """Hand over results, log and homes, with what an operator has copied into a home or made public."""
     os.fchown(log, uid, uid)
     owners.claim(results(task), owners.owned(uid))
     for path in (task.output, task.log_folder):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
-from typing import Iterable, NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
@@ -47,7 +48,7 @@ def boot_id() -> str:
 def descendants(*roots: int) -> list[int]:
     """Every living process below these, as /proc shows it now."""
     children: dict[int, list[int]] = {}
-    for pid in _pids():
+    for pid in pids():
         found = _stat(str(pid))
         if found is not None and found.state not in "ZX":
             children.setdefault(found.parent, []).append(pid)
@@ -72,6 +73,33 @@ def children(pid: int, threads: int) -> list[int]:
     return found
 
 
+def walk_below(*roots: int) -> Iterator[int]:
+    """The living processes below these, one after another, without a look at any other process.
+
+    A process that ends during the walk can hide its siblings, so whoever misses one should walk again.
+    """
+    if not _lists_children():
+        yield from descendants(*roots)
+        return
+    frontier = list(roots)
+    while frontier:
+        children = _children(frontier.pop())
+        yield from children
+        frontier += children
+
+
+def ancestors(pid: int) -> list[int] | None:
+    """The parent of a process, its parent, and so on; None: one of them ended meanwhile."""
+    found: list[int] = []
+    while pid > 0:
+        here = _stat(str(pid))
+        if here is None:
+            return None
+        pid = here.parent
+        found.append(pid)
+    return found
+
+
 def ticks_below(root: int) -> int:
     """Clock ticks of CPU that the processes below `root` have used, with those that they have waited for."""
     return sum(found.ticks for pid in descendants(root) if (found := _stat(str(pid))) is not None)
@@ -81,7 +109,7 @@ def marked(marks: Iterable[str]) -> list[int]:
     """Every living process whose environment has all of these NAME=value marks (and that we may look at)."""
     wanted = {os.fsencode(mark) for mark in marks}
     found = []
-    for pid in _pids():
+    for pid in pids():
         try:
             if wanted <= set(smallfiles.read(f"/proc/{pid}/environ").split(b"\0")):
                 found.append(pid)
@@ -182,5 +210,26 @@ def _stat(pid: str) -> _Stat | None:
     return _Stat(int(text[: text.index(b" ")]), fields[0].decode(), int(fields[1]), ticks, int(fields[19]))
 
 
-def _pids() -> list[int]:
+@functools.lru_cache(maxsize=None)
+def _lists_children() -> bool:
+    """Whether the kernel was built with CONFIG_PROC_CHILDREN."""
+    return os.path.exists(f"/proc/self/task/{threading.get_native_id()}/children")
+
+
+def _children(pid: int) -> list[int]:
+    """The children of all threads of a process."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            found += map(int, smallfiles.read(f"/proc/{pid}/task/{thread}/children").split())
+        except OSError:
+            continue
+    return found
+
+
+def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]

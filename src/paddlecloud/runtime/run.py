@@ -22,6 +22,7 @@ from paddlecloud.runtime import (
     handover,
     namespaces,
     processes,
+    signals,
     smallfiles,
     taskfile,
     variables,
@@ -40,7 +41,6 @@ from paddlecloud.runtime.outcome import Outcome, decode, not_started
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
-_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LONGEST_PAUSE_SECONDS = 30.0
 _GATE_LOOK_SECONDS = 0.05
@@ -82,7 +82,7 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     if lock is None or not folder.untouched:
         return None
     # From here on a stop is not missed: SIGTERM waits for us, and the stop file is looked for after `pid` is there.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals.AWAITED)
     smallfiles.write("/proc/self/comm", b"paddlecloud-run")
     namespaces.forbid_tracing()
     leaf = groups.leaf(f"{folder.handle}.{folder.task}")
@@ -219,7 +219,7 @@ class _Supervision:
                 if problem is not None:
                     return problem
                 continue
-            if self._folder.stopped or _next_signal(time.monotonic() + _BUILD_LOOK_SECONDS) == signal.SIGTERM:
+            if self._folder.stopped or signals.await_next(time.monotonic() + _BUILD_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return Outcome(reason="stopped before it started")
             os.close(lock)
@@ -265,7 +265,7 @@ class _Supervision:
             if waited > _SILENT_WAIT_SECONDS and not said:
                 self._log.note(f"waiting for {', '.join(awaited)}, {limit:g} s at most")
                 said = True
-            if self._folder.stopped or _next_signal(time.monotonic() + _GATE_LOOK_SECONDS) == signal.SIGTERM:
+            if self._folder.stopped or signals.await_next(time.monotonic() + _GATE_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return True
         # Looked for last: the pservers may be gone because the whole job is stopped.
@@ -276,7 +276,7 @@ class _Supervision:
         pause = min(2.0 ** (self._restarts - 1), _LONGEST_PAUSE_SECONDS) if self._restarts else 0.0
         deadline = time.monotonic() + pause
         while not self._folder.stopped:
-            found = _next_signal(deadline)
+            found = signals.await_next(deadline)
             if found is None:
                 return False
             if found == signal.SIGTERM:
@@ -355,7 +355,7 @@ class _Supervision:
             if activity is not None and now >= activity.next_look and activity.look():
                 self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
             times = [watch.next_look for watch in (self._memory, activity) if watch is not None]
-            found = _next_signal(min(times if deadline is None else [*times, deadline], default=None))
+            found = signals.await_next(min(times if deadline is None else [*times, deadline], default=None))
             if found is not None or (deadline is not None and time.monotonic() >= deadline):
                 return found
 
@@ -384,18 +384,6 @@ class _Supervision:
         if outcome.exit_code == 126:
             return "exit code 126: command cannot be executed"
         return ""
-
-
-def _next_signal(deadline: float | None) -> int | None:
-    """The next signal for us, or None once the deadline has passed."""
-    while True:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        found = signal.sigwaitinfo(_SIGNALS) if left is None else signal.sigtimedwait(_SIGNALS, left)
-        if found is None:
-            return None
-        # A stop comes from outside, whence a PID namespace shows no sender: the task itself cannot ask for it.
-        if found.si_signo == signal.SIGCHLD or os.getpid() != 1 or found.si_pid == 0:
-            return found.si_signo
 
 
 def _leave(folder: TaskFolder, ended: Ended) -> None:

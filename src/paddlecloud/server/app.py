@@ -199,6 +199,7 @@ def _assemble(
         logins_a_minute=settings.rates.logins_a_minute,
         mails_an_hour=settings.rates.mails_an_hour,
         submits_a_minute=settings.submits_a_minute,
+        unknown_callers_a_minute=settings.rates.unknown_callers_a_minute,
     )
     registrations, postman = open_registrations(settings, folder, users, rates, audit, clock)
     quotas = QuotaService(
@@ -310,7 +311,7 @@ def _assemble(
         ),
         attributes=attributes,
         inodes=Inodes(),
-        hdfs_callers=HdfsCallers(users, cipher.sign, jobs, folder.tasks, settings.webhdfs.plain, logins.seen, clock),
+        hdfs_callers=HdfsCallers(users, cipher.sign, jobs, folder.tasks, settings.believed_names, rates, clock),
         old_tokens=OldTokens(users, cipher.sign, logins),
         passes=Passes(users, EndedPasses(database), cipher.sign),
         applications=Applications(database, cipher),

@@ -25,8 +25,9 @@ class OpenPaiSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebHdfsSettings:
-    plain: str = setting(
-        TASKS,
+    plain: str | None = setting(
+        None,
         kinds.choice(OFF, TASKS, LOGINS),
-        "Whose user.name alone is believed: nobody's (off), tasks', or logins'.",
+        "Whose user.name alone is believed: nobody's (off), tasks', or logins'; left out: tasks, and logins on an "
+        "embedded server.",
     )

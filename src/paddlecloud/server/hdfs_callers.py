@@ -1,10 +1,13 @@
-"""Who a client of WebHDFS speaks for. It has no credentials, so its address holds a secret, `/t/<secret>/webhdfs/v1/…`;
-a name alone (`user.name`) is believed only as far as [webhdfs] plain says, and never from behind a proxy.
+"""Identifies callers of WebHDFS, which have no credentials: by the secret in the address, or by where they call from.
+
+`/t/<secret>/webhdfs/v1/…` names its user. A name alone (`user.name`) is believed only as far as [webhdfs] plain says:
 
 off     never
 tasks   from a process of a live task of that user on this machine, or from a machine that one has just called from
-logins  also from an address that has just logged in as that user, whoever else is behind that address; on this machine
+logins  also from an address where that user, and nobody else, has just logged in through OpenPAI's API; on this machine
         not from tasks of others
+
+Invariant: a name alone is not believed from a proxy, nor on a connection that is closed before the look-up has ended.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from paddlecloud.model.errors import NotFoundError, UnauthenticatedError
 from paddlecloud.model.job import Job
 from paddlecloud.model.user import Scope, User
 from paddlecloud.runtime.folder import TaskFolder
+from paddlecloud.server.audit import Origin
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.derived_tokens import DerivedTokens
 from paddlecloud.server.face_settings import LOGINS, OFF
 from paddlecloud.server.peers import Address, Peers, is_here
+from paddlecloud.server.rates import Rates
 from paddlecloud.server.secret_paths import PREFIX
 from paddlecloud.server.seen import Seen
 from paddlecloud.store.jobs import Jobs
@@ -33,8 +38,9 @@ from paddlecloud.store.users import Users
 
 _PURPOSE = "addresses of WebHDFS"
 _FAR_LIFETIME = timedelta(minutes=10)
+_LOGIN_LIFETIME = timedelta(seconds=4000)  # what a client of OpenPAI asks for when it logs in
 _AT_ONCE = 4
-_OTHERS = ""  # whoever it is: no user has such a name
+_THIS_MACHINE = "127.0.0.1"  # any task can call from any address of 127.0.0.0/8: they share one limit
 REMEDY = "`paddlecloud webhdfs` prints the address to use instead, which is yours alone"
 
 
@@ -47,10 +53,11 @@ class Claim:
     client: Address | None
     server: Address | None
     passed_on: bool  # by a proxy, or by a browser for a page: the address then says nothing of who asks
+    is_established: Callable[[], bool]  # whether both sides still have the connection; the event loop's thread asks
 
 
 class HdfsCallers:
-    """`logins` knows who has just logged in from where; `tasks` is the folder of tasks, by cluster and handle."""
+    """`tasks` is the folder of tasks, by cluster and handle."""
 
     def __init__(
         self,
@@ -59,15 +66,16 @@ class HdfsCallers:
         jobs: Jobs,
         tasks: Path,
         plain: str,
-        logins: Seen,
+        rates: Rates,
         clock: Callable[[], datetime],
     ) -> None:
         self._users = users
         self._jobs = jobs
         self._tasks = tasks
         self._plain = plain
-        self._logins = logins
+        self._rates = rates
         self._clock = clock
+        self._logins = Seen(_LOGIN_LIFETIME)
         self._far = Seen(_FAR_LIFETIME)
         self._peers = Peers()
         self._threads = CapacityLimiter(_AT_ONCE)  # anybody may say a name: the threads of all others are not theirs
@@ -83,6 +91,11 @@ class HdfsCallers:
         """A task of this job has called from there, with its own token."""
         self._far.note(job.user, address, self._clock())
 
+    def logged_in(self, user: User, origin: Origin) -> None:
+        """A client of OpenPAI's API has given the user's password. A proxy's address says nothing of who that was."""
+        if not origin.passed_on:
+            self._logins.note(user.name, origin.address, self._clock())
+
     async def identify(self, claim: Claim) -> Identity:
         """Who sends it; UnauthenticatedError says what to do about it."""
         if claim.secret is not None:
@@ -92,6 +105,10 @@ class HdfsCallers:
                 raise UnauthenticatedError(f"this address is that of {user.name}, and user.name says another: {REMEDY}")
         else:
             user = await to_thread.run_sync(self._believed, claim, limiter=self._threads)
+            if not claim.is_established():
+                self._count_refusal(claim)
+                # Its port may have gone to another process meanwhile, and the look-up have found that one.
+                raise UnauthenticatedError(f"the connection was closed before its caller was known: {REMEDY}")
         # An address is shown and copied about: what only admins may do is not done by one.
         return Identity(user=user, scope=Scope.WRITE)
 
@@ -110,6 +127,7 @@ class HdfsCallers:
         if self._plain == OFF:
             raise UnauthenticatedError(f"user.name alone is not believed here: {REMEDY}")
         if claim.client is None or claim.passed_on or not self._is_at(name, claim.client, claim.server):
+            self._count_refusal(claim)
             raise UnauthenticatedError(
                 f"user.name={name[:100]} alone is not believed from here: {REMEDY}; without it, only "
                 f"{self._believers(name[:100])} may ask"
@@ -121,24 +139,36 @@ class HdfsCallers:
 
     def _believers(self, name: str) -> str:
         tasks = f"running tasks of {name}"
-        return tasks if self._plain != LOGINS else f"{tasks}, and an address that has just logged in as {name},"
+        return tasks if self._plain != LOGINS else f"{tasks}, and an address where only {name} has just logged in,"
 
     def _is_at(self, name: str, client: Address, server: Address | None) -> bool:
         now = self._clock()
-        came_in = self._plain == LOGINS and self._logins.lately(name, client[0], now)
-        held = [job for job in self._jobs.live() if job.state.held]
-        own = [job for job in held if job.user == name]
+        came_in = self._plain == LOGINS and self._logins.only(client[0], now) == name
+        own = self._held(name)
         if not own and not came_in:
             return False
-        socket = self._peers.socket(client, server) if server is not None else None
-        if socket is None:
-            # Who hung up on this machine before they were looked for may be anybody.
-            return not is_here(client[0]) and (came_in or self._far.lately(name, client[0], now))
-        if self._peers.is_below(socket, name, self._supervisors(own)):
+        if not is_here(client[0]):
+            return came_in or self._far.lately(name, client[0], now)
+        end = self._peers.end(client, server) if server is not None else None
+        if end is None:
+            return False
+        if self._peers.is_below(end, name, self._supervisors(own)):
             return True
-        # Tasks of others have the address of this machine too, which somebody may have logged in from.
-        others = [job for job in held if job.user != name]
-        return came_in and not self._peers.is_below(socket, _OTHERS, self._supervisors(others))
+        if not came_in or self._peers.is_known_outside(end):
+            return came_in
+        # The only look-up that takes long. Those of tasks are never held up by what others on this machine ask.
+        self._rates.check_unknown_caller(_THIS_MACHINE, now)
+        return self._peers.is_outside(end, lambda: self._supervisors(self._held()))
+
+    def _count_refusal(self, claim: Claim) -> None:
+        """Raise RateError if too many were refused from there. Callers that are believed are not counted, nor held up
+        by those that are not: they may share the address."""
+        host = claim.client[0] if claim.client else ""
+        self._rates.unknown_caller(_THIS_MACHINE if is_here(host) else host, self._clock())
+
+    def _held(self, user: str | None = None) -> list[Job]:
+        """The jobs that have tasks somewhere, of one user or of all."""
+        return [job for job in self._jobs.live() if job.state.held and user in (None, job.user)]
 
     def _supervisors(self, held: Sequence[Job]) -> Iterator[int]:
         """The processes on this machine that watch tasks of these jobs."""

@@ -33,6 +33,7 @@ _HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 0.5  # within the time to shut down: a client that is not reading says none
 _TICKS_BETWEEN_LOOKS = 20  # of uvicorn's ten in a second
 _OPEN_FILES = 65536
+_TCP_ESTABLISHED = 1  # the first byte of what the kernel says of a connection, TCP_INFO in tcp(7)
 
 
 class Server(uvicorn.Server):
@@ -94,7 +95,10 @@ class Server(uvicorn.Server):
 
 
 class Connection(HttpToolsProtocol):
-    """Ends a connection whose request line and headers are too long, or too long in coming; uvicorn takes any."""
+    """Ends a connection whose request line and headers are too long, or too long in coming; uvicorn takes any.
+
+    A request finds in its state whether the connection that it came by is established.
+    """
 
     _head_bytes = 0
     _in_head = False
@@ -118,12 +122,21 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["state"]["is_established"] = self.is_established
         self._wait_for_head()
         self._in_head = True
 
     def on_headers_complete(self) -> None:
         self._end_of_head()
         super().on_headers_complete()
+
+    def is_established(self) -> bool:
+        """Whether neither side has begun to close it. For the event loop's thread: in another, the number of the socket
+        may have gone to the next connection by the time that it is asked."""
+        if self.transport.is_closing():
+            return False
+        line: socket.socket = self.transport.get_extra_info("socket")
+        return line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_ESTABLISHED
 
     def _wait_for_head(self) -> None:
         self._end_of_head()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
@@ -17,11 +17,9 @@ from paddlecloud.server.accounts import Accounts
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.rates import Rates
 from paddlecloud.server.recent_passwords import RecentPasswords
-from paddlecloud.server.seen import Seen
 from paddlecloud.store.users import Users
 
 _AT_ONCE = 2
-_SEEN_LIFETIME = timedelta(seconds=4000)  # what a client of OpenPAI asks for when it logs in
 
 
 class Logins:
@@ -34,7 +32,6 @@ class Logins:
         self._audit = audit
         self._clock = clock
         self._recent = RecentPasswords()
-        self.seen = Seen(_SEEN_LIFETIME)
         # Anybody may try one and each takes long: the threads of all others are not theirs.
         self._threads = CapacityLimiter(_AT_ONCE)
 
@@ -52,7 +49,6 @@ class Logins:
         if epoch is not None:
             user = await run_in_threadpool(self._in_epoch, request.name, epoch)
             if user is not None:
-                self._note_seen(user.name, origin)
                 return user
         self._rates.log_in(request.name, origin.address, self._clock())
         return await to_thread.run_sync(self._check, request, origin, limiter=self._threads)
@@ -99,13 +95,7 @@ class Logins:
 
     def _came_in(self, user: str, origin: Origin, by: str) -> None:
         self._rates.logged_in(user, origin.address)
-        self._note_seen(user, origin)
         self._audit.record(Action.LOGIN, origin, user=user, target=user, detail=by)
-
-    def _note_seen(self, user: str, origin: Origin) -> None:
-        """Who came by way of a proxy was not at its address."""
-        if not origin.passed_on:
-            self.seen.note(user, origin.address, self._clock())
 
     def _known(self, name: str) -> str:
         try:

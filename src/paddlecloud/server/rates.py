@@ -34,6 +34,7 @@ class Rates:
         mails_an_hour: int = 0,
         submits_a_minute: int = 0,
         wrong_tokens_a_minute: int = 0,
+        unknown_callers_a_minute: int = 0,
     ) -> None:
         self._lock = threading.Lock()
         logins, mails, submits = logins_a_minute, mails_an_hour, submits_a_minute
@@ -45,6 +46,7 @@ class Rates:
         self._submitters = Meter(submits, MINUTE, "jobs a minute of one user")
         self._submitting = Meter(TENFOLD * submits, MINUTE, "jobs a minute from one address")
         self._wrong_tokens = Meter(wrong_tokens_a_minute, MINUTE, "wrong tokens a minute from one address")
+        self._unknown = Meter(unknown_callers_a_minute, MINUTE, "calls a minute under a name that is not believed")
 
     def log_in(self, name: str, address: str, now: datetime) -> None:
         """Count a try before the password is looked at, so that many at once are no way around it."""
@@ -64,6 +66,17 @@ class Rates:
 
     def wrong_token(self, address: str, now: datetime) -> None:
         self._take([_Claim(self._wrong_tokens, network(address))], now)
+
+    def unknown_caller(self, address: str, now: datetime) -> None:
+        """Count a call that was refused because nothing but a name said who sent it."""
+        self._take([_Claim(self._unknown, network(address))], now)
+
+    def check_unknown_caller(self, address: str, now: datetime) -> None:
+        """Raise if too many of them came from there."""
+        with self._lock:
+            wait = self._unknown.wait(network(address), now)
+        if wait > timedelta(0):
+            raise _refusal(self._unknown, wait)
 
     def _take(self, claims: list[_Claim], now: datetime) -> None:
         """Count all of them or, where one is over its limit, none."""

@@ -14,20 +14,37 @@ class Seen:
         self._most = most
         self._lock = threading.Lock()
         self._at: dict[tuple[str, str], datetime] = {}
+        self._users: dict[str, set[str]] = {}  # by address
 
     def note(self, user: str, address: str, now: datetime) -> None:
         """Of more than are kept, who was seen longest ago is forgotten."""
         with self._lock:
             self._at.pop((user, address), None)
             self._at[user, address] = now
+            self._users.setdefault(address, set()).add(user)
             if len(self._at) > self._most:
-                del self._at[next(iter(self._at))]
+                self._forget(*next(iter(self._at)))
 
     def lately(self, user: str, address: str, now: datetime) -> bool:
         with self._lock:
-            at = self._at.get((user, address))
+            return self._is_recent(user, address, now)
+
+    def only(self, address: str, now: datetime) -> str | None:
+        """The user lately seen at an address, if there was exactly one."""
+        with self._lock:
+            found = [user for user in self._users.get(address, ()) if self._is_recent(user, address, now)]
+        return found[0] if len(found) == 1 else None
+
+    def _is_recent(self, user: str, address: str, now: datetime) -> bool:
+        at = self._at.get((user, address))
         # A clock that was set back must not keep anybody for longer.
         return at is not None and abs(now - at) <= self._lifetime
+
+    def _forget(self, user: str, address: str) -> None:
+        del self._at[user, address]
+        self._users[address].discard(user)
+        if not self._users[address]:
+            del self._users[address]
 
     def __len__(self) -> int:
         return len(self._at)

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.user import Quota
 from paddlecloud.server import kinds
-from paddlecloud.server.face_settings import OpenPaiSettings, WebHdfsSettings
+from paddlecloud.server.face_settings import LOGINS, TASKS, OpenPaiSettings, WebHdfsSettings
 from paddlecloud.server.kinds import setting
 
 DEFAULT_PORT = 8642
@@ -180,6 +180,11 @@ class RateSettings:
         kinds.whole(0, 10**6),
         "Jobs submitted by one user, and ten times as many from one address; left out: 600, and no limit on an "
         "embedded server.",
+    )
+    unknown_callers_a_minute: int = setting(
+        100,
+        kinds.whole(0, 10**6),
+        "Calls of WebHDFS from one address, or from this machine, that are refused since only a name says who calls.",
     )
 
 
@@ -356,6 +361,11 @@ class Settings:
         if self.rates.submits_a_minute is not None:
             return self.rates.submits_a_minute
         return 0 if self.embedded else _SUBMITS_A_MINUTE
+
+    @property
+    def believed_names(self) -> str:
+        """Whose user.name alone WebHDFS believes."""
+        return self.webhdfs.plain or (LOGINS if self.embedded else TASKS)
 
     def policy(self, cluster: str) -> str:
         return self.clusters[cluster].policy or (OPEN if self.embedded else FREE)

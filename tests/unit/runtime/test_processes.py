@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from paddlecloud.runtime import processes
@@ -44,8 +45,30 @@ def test_descendants_are_found_and_strangers_are_not(tmp_path: Path) -> None:
         found = processes.descendants(os.getpid())
         assert {shell.pid, grandchild} <= set(found)
         assert os.getpid() not in found
-        assert processes.descendants(shell.pid) == [grandchild]
+        assert processes.descendants(shell.pid) == list(processes.walk_below(shell.pid)) == [grandchild]
+        assert {shell.pid, grandchild} <= set(processes.walk_below(os.getpid()))
+        assert (processes.ancestors(grandchild) or [])[:2] == [shell.pid, os.getpid()]
         processes.send([grandchild], 9)
+    assert processes.ancestors(shell.pid) is None
+    assert list(processes.walk_below(shell.pid)) == []
+
+
+def test_children_of_every_thread_are_found() -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    ended = threading.Event()
+
+    def start() -> None:
+        started.append(subprocess.Popen(["sleep", "1000"]))
+        ended.wait()  # with its end, its children would be those of another thread
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    wait_until(lambda: started, "the thread has a child")
+    with started[0] as child:
+        assert child.pid in processes.walk_below(os.getpid())
+        ended.set()
+        child.kill()
+    thread.join()
 
 
 def test_a_name_with_parentheses_does_not_confuse(tmp_path: Path) -> None:

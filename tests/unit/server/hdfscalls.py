@@ -67,5 +67,5 @@ def refusal(answer: urllib3.BaseHTTPResponse) -> tuple[int, str, str]:
     told = json.loads(answer.data)
     assert list(told) == ["RemoteException"], answer.data
     assert set(told["RemoteException"]) == {"exception", "javaClassName", "message"}
-    assert answer.status in (400, 401, 403, 404, 500)
+    assert answer.status in (400, 401, 403, 404, 429, 500)
     return answer.status, told["RemoteException"]["exception"], told["RemoteException"]["message"]

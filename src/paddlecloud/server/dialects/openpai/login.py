@@ -69,6 +69,7 @@ async def log_in(request: Request, called: Called, origin: FromWhere) -> Respons
         # Whether it was the name or the password is for nobody to learn who does not know both.
         raise refusals.Refusal(400, "IncorrectPasswordError", "The user name or the password is incorrect.") from None
     request.state.user = user.name
+    called.hdfs_callers.logged_in(user, origin)
     return await run_in_threadpool(_let_in, called, user, lasting)
 
 

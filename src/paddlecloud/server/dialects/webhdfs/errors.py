@@ -1,7 +1,7 @@
 """Errors as WebHDFS writes them: the name of a Java exception, its class and a message, beside a few statuses.
 
 Clients know 400, 401, 403, 404 and 500. The one of Node hangs for ever at any other, and that of Python falls over a
-body that is not of this shape.
+body that is not of this shape. 429 goes only to callers that were refused too often, and so have no working client.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from paddlecloud.model.errors import (
     NotFoundError,
     PaddleCloudError,
     QuotaError,
+    RateError,
     UnauthenticatedError,
 )
 
@@ -61,12 +62,15 @@ class HdfsError(Exception):
         self.exception = exception
         self.message = message
         self.status = _STATUSES.get(exception, 403)
+        self.retry_after_seconds: int | None = None
 
 
 def of_ours(error: PaddleCloudError) -> HdfsError:
     """Everything that has no exception of its own is an IOException, which is a fault of the server where ours is."""
     exception = next((name for kind, name in _KINDS if isinstance(error, kind)), "IOException")
     made = HdfsError(exception, error.message)
+    if isinstance(error, RateError):
+        made.status, made.retry_after_seconds = error.status, error.retry_after_seconds
     if exception == "IOException" and error.status in (500, 503):
         made.status = 500
     return made
@@ -79,7 +83,9 @@ def answer(error: HdfsError) -> Response:
         "message": hdfspath.shown(error.message),
     }
     body = json.dumps({"RemoteException": told}, ensure_ascii=False)
-    return Response(body.encode("utf-8", "replace"), error.status, media_type="application/json")
+    wait = error.retry_after_seconds
+    headers = None if wait is None else {"Retry-After": str(wait)}
+    return Response(body.encode("utf-8", "replace"), error.status, headers, media_type="application/json")
 
 
 def invalid(name: str, why: str) -> HdfsError:

@@ -140,6 +140,7 @@ def _claim(request: Request, secret: str | None, query: Query) -> Claim:
         client=None if request.client is None else (request.client.host, request.client.port),
         server=request.scope.get("server"),
         passed_on=is_passed_on(request) or _is_of_a_page(request),
+        is_established=request.state.is_established,
     )
 
 
