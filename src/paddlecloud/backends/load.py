@@ -9,13 +9,14 @@ from pathlib import Path
 
 from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
 from paddlecloud.backends.local import LocalBackend, find_uv
-from paddlecloud.backends.machine import machine, own_account
+from paddlecloud.backends.machine import machine
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.backends.slurmrest import Rest
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources
 from paddlecloud.model.wire import nearest
+from paddlecloud.runtime import rootless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def _slurm(setup: Setup) -> Backend:
             hidden=setup.hidden,
             view=setup.view,
         ),
-        Rest(setup.slurmrestd, setup.token_file, own_account())
+        Rest(setup.slurmrestd, setup.token_file, rootless.own_name())
         if setup.slurmrestd
         else Commands(env=setup.env, accounts=setup.accounts.values()),
         clock=setup.clock,

@@ -24,14 +24,13 @@ from paddlecloud.backends.base import WHOLE_MACHINE, BusyError, Launch, RefusedE
 from paddlecloud.backends.forking import Forker
 from paddlecloud.backends.hidden import Hidden
 from paddlecloud.backends.localtask import LocalTask
-from paddlecloud.backends.machine import own_account
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.spares import Spares
 from paddlecloud.backends.taskreports import by_role_and_number
 from paddlecloud.model.errors import ConfigError, ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.job import Placement, Resources
 from paddlecloud.model.task import Report, TaskState
-from paddlecloud.runtime import ports, processes, removal, taskfile, wake
+from paddlecloud.runtime import ports, processes, removal, rootless, taskfile, wake
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
 
 log = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ class LocalBackend:
         self._environments = environments
         self._uv = uv
         self._search_path = _search_path(self._root, self._interpreter)
-        self._account = own_account()
+        self._account = rootless.own_name()
         self._held: dict[str, Sequence[LocalTask]] = {}
         self._spares = Spares(self._root)
         self._users: dict[str, str] = {}  # whose the handles are that were started here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 from pathlib import Path
@@ -83,11 +82,3 @@ def _text(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def own_account() -> str:
-    """The name of the account that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

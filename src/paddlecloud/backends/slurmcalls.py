@@ -6,7 +6,6 @@ while, so that a controller that hangs does not hold up the jobs of other cluste
 
 from __future__ import annotations
 
-import os
 import pwd
 import re
 import shutil
@@ -18,9 +17,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from paddlecloud.backends.base import BusyError, RefusedError
-from paddlecloud.backends.machine import own_account
 from paddlecloud.backends.slurmstate import Seen, by_id, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
+from paddlecloud.runtime import rootless
 
 _SECONDS = 30.0
 _CONTROLLER, _ACCOUNTS = "slurmctld", "slurmdbd"
@@ -91,8 +90,8 @@ class Commands:
         self._silent_until = {_CONTROLLER: 0.0, _ACCOUNTS: 0.0}
         # Who may run a few commands alone may not keep a variable either, so it is asked for only where there is one.
         self._sudo = ["sudo", "-n", *(["--preserve-env=SLURM_CONF"] if env.get("SLURM_CONF") else [])]
-        self._users = ",".join(str(user) for user in sorted({os.geteuid(), *_numbers(accounts)}))
-        self.own = own_account()
+        self._users = ",".join(str(user) for user in sorted({rootless.own_uid(), *_numbers(accounts)}))
+        self.own = rootless.own_name()
         if shutil.which("sbatch", path=env.get("PATH")) is None:
             raise ConfigError(
                 "sbatch is not on this machine: install Slurm's client (Debian: slurm-client), or set PATH"

@@ -100,13 +100,18 @@ def enter(isolation: Isolation) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-        _forbid_user_namespaces()
+        forbid_user_namespaces()
 
 
-def _forbid_user_namespaces() -> None:
+def forbid_user_namespaces() -> None:
     """Let there be none below this one: in it a task could leave our mounts, and what they hide."""
     with suppress(OSError):  # before Linux 4.9, or in a container with a read-only /proc/sys: the filter does it alone
         _write(_USER_NAMESPACES, "0")
+
+
+def enter_user_namespace() -> None:
+    """A user namespace for this process, whose ids another process has to map."""
+    _unshare(_CLONE_NEWUSER)
 
 
 def in_user_namespace() -> bool:

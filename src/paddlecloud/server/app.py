@@ -63,7 +63,7 @@ from paddlecloud.server.shared import SharedService
 from paddlecloud.server.shares import Shares
 from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
-from paddlecloud.server.task_accounts import open_accounts
+from paddlecloud.server.task_accounts import open_accounts, take_range
 from paddlecloud.server.transfers import TransferLimits, Transfers
 from paddlecloud.server.upkeep import open_records
 from paddlecloud.store.applications import Applications
@@ -98,6 +98,7 @@ def utc_now() -> datetime:
 
 def serve(settings: Settings, *, command: str = "paddlecloud serve") -> None:
     """Serve until SIGTERM or SIGINT; `command` is what it was started by. ConfigError tells what keeps it from it."""
+    take_range(settings)
     logs.configure(settings.server, DataFolder(settings.server.data).log)
     allow_open_files()
     certificate = read_certificate(settings.server, utc_now)

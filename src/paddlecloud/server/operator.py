@@ -5,13 +5,12 @@ The access key lies in the data folder, which nobody else can read; whoever can 
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Callable
 from datetime import datetime
 
 from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError
 from paddlecloud.model.user import Role, check_user_name
+from paddlecloud.runtime import rootless
 from paddlecloud.server.datadir import DataFolder, read_private, write_private
 from paddlecloud.store.users import Users
 
@@ -40,6 +39,6 @@ def _key_works(users: Users, folder: DataFolder) -> bool:
 
 def _login_name() -> str:
     try:
-        return check_user_name(pwd.getpwuid(os.geteuid()).pw_name)
-    except (KeyError, InvalidError):  # a user id without an account, as in containers
+        return check_user_name(rootless.own_name())
+    except InvalidError:  # a user id without an account, as in containers
         return "admin"

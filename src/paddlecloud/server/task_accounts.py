@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddlecloud.model.errors import ConfigError
-from paddlecloud.runtime import namespaces
+from paddlecloud.runtime import namespaces, rootless
 from paddlecloud.server.settings import LOCAL, Settings
 from paddlecloud.store.task_accounts import TaskAccountNumbers
 
@@ -41,20 +41,39 @@ class TaskAccounts:
         return self.ids[number]
 
 
+def take_range(settings: Settings) -> None:
+    """Let a server of a plain account give out ids of that account's range in /etc/subuid, where it has one.
+
+    Slurm's jobs as other accounts need sudo, which such a server could not use any more.
+    """
+    by_sudo = any(cluster.accounts for cluster in settings.clusters.values())
+    if _wants_accounts(settings) and os.geteuid() != 0 and not by_sudo and not rootless.problem():
+        rootless.enter()
+
+
 def open_accounts(settings: Settings, numbers: TaskAccountNumbers) -> TaskAccounts:
     """Accounts for the tasks of this server, if it may give them out."""
-    if not has_accounts(settings):
-        return TaskAccounts()
-    ids = range_of(settings)
-    if not namespaces.in_user_namespace():
-        _check_unused(ids)
-    return TaskAccounts(numbers, ids)
+    if has_accounts(settings):
+        ids = range_of(settings)
+        if not namespaces.in_user_namespace():
+            _check_unused(ids)
+        return TaskAccounts(numbers, ids)
+    if os.geteuid() != 0 and numbers.last() is not None:
+        raise ConfigError(
+            "tasks of this server ran as accounts of their own, to which users' files belong, and it cannot give them "
+            f"out any more: {rootless.problem() or 'start it as the account that ran it before'}"
+        )
+    return TaskAccounts()
 
 
 def has_accounts(settings: Settings) -> bool:
     """Whether tasks of different users run as different accounts of this machine."""
+    return _wants_accounts(settings) and os.geteuid() == 0 and rootless.maps(range_of(settings))
+
+
+def _wants_accounts(settings: Settings) -> bool:
     local = any(cluster.backend == LOCAL and cluster.isolate for cluster in settings.clusters.values())
-    return local and not settings.embedded and os.geteuid() == 0
+    return local and not settings.embedded
 
 
 def range_of(settings: Settings) -> range:

@@ -22,6 +22,12 @@ class TaskAccountNumbers:
             self._known[owner] = self._given(owner)
         return self._known[owner]
 
+    def last(self) -> int | None:
+        """The highest number that was given out."""
+        with self._db.read() as connection:
+            found = connection.execute(select(func.max(task_accounts.c.number))).scalar_one_or_none()
+        return None if found is None else int(found)
+
     def _given(self, owner: str) -> int:
         with self._db.write() as connection:
             query = select(task_accounts.c.number).where(task_accounts.c.owner == owner)
