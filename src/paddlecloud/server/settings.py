@@ -175,6 +175,12 @@ class RateSettings:
         "Jobs submitted by one user, and ten times as many from one address; left out: 600, and no limit on an "
         "embedded server.",
     )
+    connections: int | None = setting(
+        None,
+        kinds.whole(0, 10**6),
+        "Connections open at a time from one address; left out: 512, and no more than an eighth of the open files that "
+        "the system allows.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
