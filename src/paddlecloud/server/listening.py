@@ -27,6 +27,8 @@ from paddlecloud.server.services import Services
 from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 
 _SHUTDOWN_SECONDS = 5
+# A browser that has come by https once asks by nothing else for a year (RFC 6797); other hosts of the domain are not ours.
+_ONLY_ENCRYPTED = [("Strict-Transport-Security", "max-age=31536000")]
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
 _BACKLOG = 2048
 _HEAD_BYTES = 256 * 1024
@@ -59,6 +61,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                headers=_ONLY_ENCRYPTED if certificate else [],
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
@@ -81,9 +84,11 @@ class Server(uvicorn.Server):
         self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
+        # First, since it sets the headers of all answers, and a request may already be there.
+        ends = await super().on_tick(counter)
         if self._certificate is not None and counter % _TICKS_BETWEEN_LOOKS == 0:
             await asyncio.to_thread(self._certificate.renew)
-        return await super().on_tick(counter)
+        return ends
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._changes.close()
