@@ -27,7 +27,7 @@ from paddlecloud.server.services import Services
 from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 
 _SHUTDOWN_SECONDS = 5
-# A browser that has come by https once asks by nothing else for a year (RFC 6797); other hosts of the domain are not ours.
+# Browsers use https alone for a year after one visit (RFC 6797). Other hosts of the domain are not ours to decide for.
 _ONLY_ENCRYPTED = [("Strict-Transport-Security", "max-age=31536000")]
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
 _BACKLOG = 2048
