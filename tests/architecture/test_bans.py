@@ -14,7 +14,7 @@ CLOCK = ("server/app.py", "sdk/http.py", "cli/shell.py", "runtime/")
 ENVIRONMENT = ("server/config.py", "sdk/profile.py", "cli/shell.py", "runtime/")
 PROCESSES = ("backends/", "runtime/", "cli/local.py")
 RECORDS = ("store/",)
-OUTPUT = ("cli/", "runtime/")
+OUTPUT = ("cli/shell.py", "runtime/")
 
 PLACES = {
     "datetime.datetime.now": CLOCK,

@@ -4,9 +4,13 @@ and its log, of a whole day of logins, keys and jobs, holds none of the secrets 
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -98,6 +102,44 @@ def test_work_goes_on_as_ever_behind_tls_for_whoever_has_the_cas_file(shared: En
     key = json.loads(shared.as_operator("key", "create", "--user", "zhang", "-o", "json"))
     shared.type("login", "--server", shared.url, "--ak", key["key"]["ak"], "--sk", key["sk"])
     assert job in shared.out("ls", "-o", "name")
+
+
+def test_every_answer_over_tls_tells_browsers_to_stay_with_it_and_none_without(
+    shared: EncryptedLab, tmp_path: Path
+) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = Lab(tmp_path / "plain")
+    plain.type("up")
+    asked = {
+        "200 OK": b"GET /readyz HTTP/1.1",
+        "401 Unauthorized": b"GET /v1/jobs HTTP/1.1",
+        "404 Not Found": b"GET /nothing HTTP/1.1",
+        "405 Method Not Allowed": b"DELETE /readyz HTTP/1.1",
+        "400 Bad Request": b"GET",  # which reaches no route
+    }
+    try:
+        for status, line in asked.items():
+            for url, expected in ((shared.url, ["max-age=31536000"]), (plain.server["url"], [])):
+                first, headers = head(url, shared.authority.file, line)
+                assert first == f"HTTP/1.1 {status}"
+                found = [value for name, value in headers if name == "strict-transport-security"]
+                assert found == expected, (url, status)
+    finally:
+        plain.close()
+
+
+def head(url: str, ca: Path, line: bytes) -> tuple[str, list[tuple[str, str]]]:
+    """The status line of an answer, and its headers as pairs."""
+    where = urlsplit(url)
+    assert where.hostname is not None
+    with socket.create_connection((where.hostname, where.port or 0), timeout=20) as connection, ExitStack() as stack:
+        if where.scheme == "https":
+            context = ssl.create_default_context(cafile=ca)
+            connection = stack.enter_context(context.wrap_socket(connection, server_hostname=where.hostname))
+        connection.sendall(line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
+        whole = b"".join(iter(lambda: connection.recv(65536), b""))
+    first, *lines = whole.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    return first, [(name.lower(), value.strip()) for name, _, value in (text.partition(":") for text in lines)]
 
 
 def test_a_whole_days_log_has_requests_users_and_jobs_in_it_and_no_secret(shared: EncryptedLab) -> None:

@@ -125,7 +125,7 @@ def _config(args: Namespace) -> None:
     from paddlecloud.cli import local, serve
 
     if args.server:
-        print(serve.settings_text(Path(args.config) if args.config else None), end="")
+        shell.say(*serve.settings_text(Path(args.config) if args.config else None).splitlines())
         return
     if args.config:
         raise InvalidError("--config goes with --server: the settings of a server on this machine", field="config")

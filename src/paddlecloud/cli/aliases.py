@@ -13,6 +13,7 @@ from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.parser import Parser, Setup, new_folder, path
+from paddlecloud.cli.printable import printable
 from paddlecloud.model import paths
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
@@ -100,7 +101,7 @@ def query_lines(detail: JobDetail, now: datetime) -> list[str]:
         "start_time": show.local_time(job.started_at),
         "wall_time": "" if job.wall_time_seconds is None else format_duration(job.wall_time_seconds),
     }
-    return [f"{name}: {value}".rstrip().replace("\n", "\\n") for name, value in values.items()]
+    return [printable(f"{name}: {value}".rstrip()) for name, value in values.items()]
 
 
 def _submit_job(args: Namespace) -> int:
@@ -131,16 +132,16 @@ def _submit_job(args: Namespace) -> int:
             asked["storage_key"] = client.storage.add_key(args.bos_url, bos["ak"], bos["sk"]).id
         spec = job_spec(as_in_the_manual(asked, cluster_has_gpus=client.has_gpus))
         job = send(client, spec, Path(args.files) if args.files else None)
-        print(job.id, flush=True)
+        shell.say(job.id, flush=True)
         if not args.watch_mode:
             talk_next(job)
             return 0
         try:
             detail = follow_states(client, job.id)
         except KeyboardInterrupt:
-            shell.talk("\n".join(["", *explain.detached(job.id)]))
+            shell.talk("", *explain.detached(job.id))
             raise
-    shell.talk("\n".join(explain.ending(detail)))
+    shell.talk(*explain.ending(detail))
     return job_exit_code(detail)
 
 
@@ -188,13 +189,13 @@ def _require_section(profile: Profile, section: str, parameter: str, todo: str) 
 
 def _query_job(args: Namespace) -> None:
     with connect() as client:
-        print("\n".join(query_lines(client.get(args.job_id), shell.now())))
+        shell.say(*query_lines(client.get(args.job_id), shell.now()))
 
 
 def _kill_job(args: Namespace) -> None:
     with connect() as client:
         job = client.kill(args.job_id)
-    print(f"{job.id}  {job.state.label}")
+    shell.say(f"{job.id}  {job.state.label}")
 
 
 def _get_files(args: Namespace) -> None:
@@ -205,7 +206,7 @@ def _get_files(args: Namespace) -> None:
         prefix = args.prefix or paths.output_prefix(job.id)
         if not args.download:
             for line in files.seed_lines(job, client.files(job.id, prefix), prefix):
-                print(line)
+                shell.say(line)
             files.tell_removed(client, job.id)
             return
         _download(client, job.id, Path(args.download_dir), prefix)

@@ -6,6 +6,7 @@ import getpass
 import sys
 
 from paddlecloud.cli import shell
+from paddlecloud.cli.printable import printable
 from paddlecloud.model.errors import InvalidError
 
 
@@ -26,7 +27,7 @@ def password(prompt: str) -> str:
 
 
 def new_password(name: str) -> str:
-    first = password(f"new password of {name}: ")
+    first = password(f"new password of {printable(name)}: ")
     if shell.is_terminal(sys.stdin) and getpass.getpass("again: ") != first:
         raise InvalidError("the two passwords differ: nothing was changed", field="password")
     return first

@@ -193,7 +193,7 @@ def _follow(client: Client, job: Job) -> int:
     try:
         detail = attend(client, job.id)
     except KeyboardInterrupt:
-        shell.talk("\n".join(["", *explain.detached(job.id)]))
+        shell.talk("", *explain.detached(job.id))
         return _INTERRUPTED
-    shell.talk("\n".join(explain.ending(detail, log_seen=True)))
+    shell.talk(*explain.ending(detail, log_seen=True))
     return job_exit_code(detail)

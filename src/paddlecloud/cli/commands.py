@@ -5,10 +5,15 @@ from __future__ import annotations
 from argparse import Action, Namespace
 from collections.abc import Iterator, Mapping
 
-from paddlecloud.cli import verbs
+from paddlecloud.cli import shell, verbs
 from paddlecloud.cli.parser import Parser, Setup, unknown_verb
 
-_TOP = "  -h, --help\n        tell more: paddlecloud help VERB\n  -V, --version\n        the version of this program"
+_TOP = (
+    "  -h, --help",
+    "        tell more: paddlecloud help VERB",
+    "  -V, --version",
+    "        the version of this program",
+)
 
 
 def commands(parser: Parser) -> None:
@@ -25,12 +30,12 @@ VERBS: Mapping[str, Setup] = {"commands": commands, "flags": flags}
 
 
 def _commands(_: Namespace) -> None:
-    print("\n".join(_known()))
+    shell.say(*_known())
 
 
 def _flags(args: Namespace) -> None:
     if args.verb is None:
-        print(f"{_TOP}\n\npaddlecloud flags VERB tells those of a command")
+        shell.say(*_TOP, "", "paddlecloud flags VERB tells those of a command")
         return
     if args.verb not in verbs.VERBS:
         raise unknown_verb(args.verb, _known())
@@ -42,8 +47,8 @@ def _flags(args: Namespace) -> None:
         parser.error(f"{args.action!r} is not known{'; known are ' + ', '.join(branches) if branches else ''}")
     for part in branches.values() or [parser]:
         if branches:
-            print(f"{part.prog}:")
-        print("\n".join(_described(part)))
+            shell.say(f"{part.prog}:")
+        shell.say(*_described(part))
 
 
 def _described(parser: Parser) -> Iterator[str]:

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from paddlecloud.cli import verbs
+from paddlecloud.cli import shell, verbs
 from paddlecloud.cli.parser import Parser, Setup
 from paddlecloud.model.state import JobState
 
@@ -81,7 +81,7 @@ def script(shell: str) -> str:
 
 
 def _completion(args: Namespace) -> None:
-    print(script(args.shell), end="")
+    shell.say(*script(args.shell).splitlines())
 
 
 def _places() -> dict[str, Place]:

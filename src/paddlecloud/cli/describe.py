@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import explain, shell, show
+from paddlecloud.cli.printable import printable
 from paddlecloud.cli.show import Column, counted
 from paddlecloud.model.job import PSERVER, Job, Moved, Resources, RoleSpec
 from paddlecloud.model.units import describe_counts, format_duration, format_size
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
 
 _DEFAULT_SHARE = "the default share"
-_INDENT = " " * 11  # below the first line of a field
 
 
 def describe(detail: JobDetail, now: datetime) -> str:
     job = detail.job
-    parts = [show.fields(_facts(detail, now))]
+    colour = show.state_colour(job.state) if shell.has_colour(sys.stdout) else ""
+    parts = [show.fields(_facts(detail, now), colours={"state": colour})]
     if detail.tasks:
         parts.append(show.table(detail.tasks, _task_columns(detail, now), width=shell.width(sys.stdout)))
     if detail.history:
         lines = [f"{show.local_time(moved.at)}  {move_text(moved)}" for moved in detail.history]
-        parts.append("\n".join(["history:", *(f"  {line}" for line in lines)]))
+        parts.append("\n".join(["history:", *(f"  {printable(line)}" for line in lines)]))
     if job.state.final:
-        parts.append("\n".join(explain.ending(detail)))
+        parts.append("\n".join(map(printable, explain.ending(detail))))
     return "\n\n".join(parts)
 
 
@@ -47,14 +48,14 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
     return [
         ("job", job.id),
         ("name", spec.name),
-        ("state", show.state_text(job.state, sys.stdout)),
+        ("state", job.state.label),
         ("why", explain.why(job, detail.forecast, now)),
         ("user", job.user),
         ("cluster", job.placement.cluster if job.placement else spec.cluster),
         ("queue", spec.queue),
         ("type", " ".join(filter(None, [spec.job_type, spec.distribute]))),
         ("image", spec.image),
-        ("command", trainer.command.replace("\n", f"\n{_INDENT}")),
+        ("command", trainer.command),
         ("inputs", ", ".join(one.source for one in spec.inputs)),
         ("tasks", describe_counts({role.name: role.count for role in spec.roles})),
         ("each", _shares(job)),
@@ -67,7 +68,7 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("limit", _limit(job)),
         *((removed.kind.value, removed.words) for removed in detail.removed),
         ("sending", detail.sending),
-        ("notes", f"\n{_INDENT}".join(detail.notes)),
+        ("notes", "\n".join(detail.notes)),
     ]
 
 

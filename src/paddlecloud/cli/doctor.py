@@ -19,6 +19,7 @@ from paddlecloud import __version__
 from paddlecloud.cli import local, paddle, serve, shell, show
 from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
+from paddlecloud.cli.printable import printable
 from paddlecloud.model import wire
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, Verdict, failed, ok, warning
@@ -55,7 +56,7 @@ def _doctor(args: Namespace) -> int:
         show.many(findings, [], args.output, lambda found: found.subject)
     else:
         for found in findings:
-            print(_line(found))
+            shell.say(_line(found))
     counts = [sum(found.verdict is verdict for found in findings) for verdict in (Verdict.WARNING, Verdict.FAILED)]
     shell.talk(f"{show.counted(len(findings), 'check')}: {show.counted(counts[0], 'warning')}, {counts[1]} failed")
     return OTHER if counts[1] else 0
@@ -65,7 +66,7 @@ def _line(found: Finding) -> str:
     verdict = f"{found.verdict:<8}"
     if shell.has_colour(sys.stdout):
         verdict = show.paint(verdict, _COLOURS[found.verdict])
-    return f"{verdict} {found.subject}: {found.text}" + (f"; {found.remedy}" if found.remedy else "")
+    return f"{verdict} " + printable(f"{found.subject}: {found.text}" + (f"; {found.remedy}" if found.remedy else ""))
 
 
 def _here(around: Surroundings) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import show
+from paddlecloud.cli.printable import log_line
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskState
 from paddlecloud.model.units import describe_duration
@@ -145,7 +146,7 @@ def _last_lines(task: TaskReport) -> list[str]:
     if not task.tail.strip():
         return [f"{task.name} wrote nothing"]
     lines = task.tail.rstrip("\n").split("\n")[-_TAIL_LINES:]
-    return [f"last lines of {task.name}:", *(f"  {task.name} | {line}" for line in lines)]
+    return [f"last lines of {task.name}:", *(f"  {task.name} | {log_line(line)}" for line in lines)]
 
 
 def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, new_folder
+from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.show import Column
 from paddlecloud.model import paths
@@ -90,7 +91,7 @@ def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[
         yield f"{root}\t0\t{show.utc_time(job.created_at)}"
     for entry in entries:
         if entry.kind is not Kind.FOLDER:
-            yield f"{entry.path}\t{entry.size}\t{show.utc_time(entry.modified_at)}"
+            yield f"{printable(entry.path)}\t{entry.size}\t{show.utc_time(entry.modified_at)}"
 
 
 def tell_removed(client: Client, job: str) -> None:

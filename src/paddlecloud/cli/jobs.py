@@ -14,6 +14,7 @@ from paddlecloud.cli.connect import connect
 from paddlecloud.cli.describe import describe, move_text, ran
 from paddlecloud.cli.exits import OTHER, exit_code, job_exit_code
 from paddlecloud.cli.parser import Parser, Setup, add_output, count
+from paddlecloud.cli.printable import printable_json
 from paddlecloud.cli.show import Column
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
@@ -177,8 +178,8 @@ def _wait_for(client: Client, job: str, deadline: float | None, output: str) -> 
     left = None if deadline is None else max(0.0, deadline - time.monotonic())
     detail = client.get(client.wait(job, timeout=left).id)
     if output in ("table", "wide"):
-        print(f"{detail.job.id}  {show.state_text(detail.job.state, sys.stdout)}", flush=True)
-    shell.talk("\n".join(explain.ending(detail)))
+        shell.say(f"{detail.job.id}  {show.state_text(detail.job.state, sys.stdout)}", flush=True)
+    shell.talk(*explain.ending(detail))
     return detail
 
 
@@ -189,7 +190,7 @@ def _kill(args: Namespace) -> int:
             jobs = [client.wait(job.id) for job in jobs]
     if args.output == "table":
         for job in jobs:
-            print(f"{job.id}  {show.state_text(job.state, sys.stdout)}")
+            shell.say(f"{job.id}  {show.state_text(job.state, sys.stdout)}")
     else:
         print_jobs(jobs, args.output, "")
     return _tell(errors)
@@ -264,11 +265,11 @@ def _print_event(moved: Moved, output: str) -> None:
     if output in ("json", "yaml"):
         from paddlecloud.model import wire
 
-        print(wire.encode(moved).decode(), flush=True)
+        shell.say(printable_json(wire.encode(moved).decode()), flush=True)
     elif output == "name":
-        print(moved.job, flush=True)
+        shell.say(moved.job, flush=True)
     else:
-        print(f"{show.local_time(moved.at)}  {moved.job}  {move_text(moved)}", flush=True)
+        shell.say(f"{show.local_time(moved.at)}  {moved.job}  {move_text(moved)}", flush=True)
 
 
 def _clusters(args: Namespace) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from paddlecloud.cli import shell
 from paddlecloud.cli.parser import Parser, Setup
 from paddlecloud.model import pfs
 from paddlecloud.model.tree import Kind
@@ -58,7 +59,7 @@ def _known_files(args: Namespace) -> None:
     if pfs.is_pfs(args.prefix) and args.prefix != f"/{pfs.ROOT}":
         _tell(lambda client: _paths(client, args.prefix))
     elif f"/{pfs.ROOT}/".startswith(args.prefix):
-        print(f"/{pfs.ROOT}/")
+        shell.say(f"/{pfs.ROOT}/")
 
 
 def _tell(look: Callable[[Client], Iterator[str]]) -> None:
@@ -68,7 +69,7 @@ def _tell(look: Callable[[Client], Iterator[str]]) -> None:
     asking.start()
     asking.join(_ALL_SECONDS)
     if lines := dict.fromkeys(found):
-        print("\n".join(lines))
+        shell.say(*lines)
 
 
 def _asked(look: Callable[[Client], Iterator[str]]) -> list[str]:

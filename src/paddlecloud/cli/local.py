@@ -137,18 +137,19 @@ def _start(around: Surroundings) -> Running:
             shell.talk(f"started the embedded server at {running.url} (paddlecloud down stops it)")
             return running
         if process.poll() is not None:
-            raise UnreachableError(f"the embedded server did not start:\n{_new_lines(log, size)}")
+            shell.talk("the end of its log:", *_new_lines(log, size))
+            raise UnreachableError("the embedded server did not start")
         time.sleep(LOOK_SECONDS)
     raise UnreachableError(
         f"the embedded server (pid {process.pid}) does not answer after {_START_SECONDS:.0f} s; {log} says why"
     )
 
 
-def _new_lines(log: Path, size: int) -> str:
+def _new_lines(log: Path, size: int) -> list[str]:
     with open(log, encoding="utf-8", errors="replace") as stream:
         stream.seek(size if size <= log.stat().st_size else 0)  # the server may have begun a new file
         lines = stream.read().splitlines()
-    return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or f"  {log} says nothing"
+    return [f"  {line}" for line in lines[-_LOG_LINES:]] or [f"  {log} says nothing"]
 
 
 @contextlib.contextmanager

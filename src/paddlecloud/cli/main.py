@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse, after --help
         return end.code if isinstance(end.code, int) else OTHER
     except UsageError as error:
-        shell.talk(f"paddlecloud: {error.message}\nsee: {error.program} --help")
+        shell.talk(f"paddlecloud: {error.message}", f"see: {error.program} --help")
         return USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if shell.variables().get("PADDLECLOUD_DEBUG"):
             raise
         return _refused(
-            f"{type(error).__name__}: {error}\nThis is a fault of paddlecloud {__version__}; "
-            "PADDLECLOUD_DEBUG=1 shows where. Please report it.",
+            f"{type(error).__name__}: {error}",
             OTHER,
+            f"This is a fault of paddlecloud {__version__}; PADDLECLOUD_DEBUG=1 shows where. Please report it.",
         )
 
 
@@ -63,7 +63,7 @@ def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in _HELP:
         argv = [*argv[1:], "--help"] if argv[1:] and argv[1] not in _HELP else []
     if not argv:
-        print(overview())
+        shell.say(*overview().split("\n"))
         return 0
     if argv[0] in ("--version", "-V"):
         argv[0] = "version"
@@ -89,12 +89,12 @@ def _is_typed_wrong(error: OSError, typed: Sequence[str]) -> bool:
     return isinstance(error, kinds) and any(word.endswith(str(error.filename)) for word in words)
 
 
-def _refused(message: str, code: int) -> int:
+def _refused(message: str, code: int, *more: str) -> int:
     if shell.variables().get("PADDLECLOUD_DEBUG"):
         import traceback
 
-        traceback.print_exc()
-    shell.talk(f"paddlecloud: {message}")
+        shell.talk(*traceback.format_exc().splitlines())
+    shell.talk(f"paddlecloud: {message}", *more)
     return code
 
 

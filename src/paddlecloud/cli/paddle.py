@@ -38,8 +38,8 @@ def main(typed: Sequence[str], variables: Mapping[str, str]) -> int:
     if found is not None:
         os.execve(found, [str(found), *typed], {**variables, _DEPTH: str(depth + 1)})
     if not typed or typed[0] in ("-h", "--help", "help"):
-        print("usage: paddle cluster_train --config FILE …        paddle cluster_train --help tells more")
-        print(nowhere())
+        shell.say("usage: paddle cluster_train --config FILE …        paddle cluster_train --help tells more")
+        shell.say(nowhere())
         return 0
     shell.talk(f"paddle: {typed[0]!r} is passed on to PaddlePaddle's own `paddle`, and {nowhere()}")
     return OTHER if installed() else USAGE

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.model import paddlepaddle, pfs
 from paddlecloud.model.errors import BY_CODE, InvalidError
@@ -222,13 +223,13 @@ def _registry(args: Namespace) -> None:
     password = args.password if args.password is not None else ask.password(f"password of {args.username}: ")
     with connect() as client:
         client.registries.add(name=args.name, server=args.server, username=args.username, password=password)
-    print(f"registry: [{args.name}] is added")
+    shell.say(f"registry: [{args.name}] is added")
 
 
 def _delete_registry(args: Namespace) -> None:
     with connect() as client:
         client.registries.remove(args.name)
-    print(f"registry: [{args.name}] is deleted")
+    shell.say(f"registry: [{args.name}] is deleted")
 
 
 def _publish(args: Namespace) -> None:
@@ -237,13 +238,13 @@ def _publish(args: Namespace) -> None:
     with connect() as client:
         if args.remove:
             ask_old(client, "DELETE", "/api/v1/publish/", {"path": args.path})
-            print(f"{args.path} is not published any more")
+            shell.say(f"{args.path} is not published any more")
             return
         if args.path is not None:
-            print(ask_old(client, "POST", "/api/v1/publish/", {"path": args.path})["url"])
+            shell.say(ask_old(client, "POST", "/api/v1/publish/", {"path": args.path})["url"])
             return
         for item in items(client, "/api/v1/publish/"):
-            print(f"{item['url']}\t{item['path']}")
+            shell.say(f"{item['url']}\t{printable(item['path'])}")
 
 
 def items(client: Client, path: str, **query: str) -> Sequence[Item]:

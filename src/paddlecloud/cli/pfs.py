@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
+from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.show import Column
 from paddlecloud.model import pfs
@@ -204,7 +205,7 @@ def _matched(there: Pfs, pattern: str, *, none_is_fine: bool = False) -> Sequenc
 def _mkdir(args: Namespace) -> None:
     with connect() as client:
         for one in args.paths:
-            print(client.pfs.make_folder(one).path)
+            shell.say(printable(client.pfs.make_folder(one).path))
 
 
 def _rm(args: Namespace) -> None:
@@ -217,7 +218,7 @@ def _rm(args: Namespace) -> None:
             except NotFoundError:
                 if not args.force:
                     raise
-            print(found)
+            shell.say(printable(found))
 
         _each([partial(remove, found) for found in dict.fromkeys(matched)])
 
@@ -227,7 +228,7 @@ def _mv(args: Namespace) -> None:
         found = [one for source in args.sources for one in _sources_there(client.pfs, source)]
 
         def move(source: str, goal: str) -> None:
-            print(client.pfs.move(source, goal).path)
+            shell.say(printable(client.pfs.move(source, goal).path))
 
         _each([partial(move, one.there, goal) for one, goal in _goals(client.pfs, found, args.target)])
 
@@ -292,7 +293,7 @@ def _file_ls(args: Namespace) -> None:
         found = list(client.pfs.list(args.path))
     if args.output == "table":
         for entry in found:
-            print(entry.path.rpartition("/")[2])
+            shell.say(printable(entry.path.rpartition("/")[2]))
         return
     show.many(found, [Column("PATH", _name)], args.output, lambda entry: entry.path)
 

@@ -28,7 +28,7 @@ def progress(what: str, *, again: str | None = "the same again") -> Iterator[Pro
             yield shown
     except KeyboardInterrupt:
         if again is not None:
-            shell.talk(f"\n{what} was stopped: type {again} and it goes on where it stopped")
+            shell.talk("", f"{what} was stopped: type {again} and it goes on where it stopped")
         raise
 
 

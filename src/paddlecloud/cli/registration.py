@@ -44,7 +44,7 @@ def _gen_token(args: Namespace) -> int | None:
     if known.embedded and not args.server:
         return _nothing_needed(around)
     there = named_server(around, args.server, known, args.ca)
-    print("create_token...", flush=True)
+    shell.say("create_token...", flush=True)
     with Client(there) as client:
         try:
             asked = client.accounts.register(args.email)
@@ -59,7 +59,7 @@ def _gen_token(args: Namespace) -> int | None:
         shell.talk("this server sends no mail: its operator finds the ak and the sk in its outbox; ask them")
     profile = _paste(there)
     _keep(around, profile)
-    print("create_token done")
+    shell.say("create_token done")
     return None
 
 
@@ -110,7 +110,7 @@ def _ask(word: str, there: Profile) -> str:
     prompt = f"Paste your {word} here:"
     try:
         if not shell.is_terminal(sys.stdin):
-            print(prompt, flush=True)
+            shell.say(prompt, flush=True)
             found = sys.stdin.readline()
         else:
             found = getpass.getpass(prompt, stream=sys.stdout) if word == "sk" else input(prompt)

@@ -48,7 +48,7 @@ def status(parser: Parser) -> None:
 
 
 def version(parser: Parser) -> None:
-    parser.set_defaults(run=lambda _: print(f"paddlecloud {__version__}"))
+    parser.set_defaults(run=lambda _: shell.say(f"paddlecloud {__version__}"))
 
 
 VERBS: Mapping[str, Setup] = {"serve": serve, "up": up, "down": down, "status": status, "version": version}
@@ -118,7 +118,7 @@ def _up(_: Namespace) -> None:
     if running is not None:
         shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
     running = local.ensure_server(around)
-    print(running.url)
+    shell.say(running.url)
     profile = profiles.load(around)
     if not profile.embedded:
         source = profile.sources["server"]

@@ -1,4 +1,8 @@
-"""What the command takes from where it was typed: variables, the terminal, the time."""
+"""What the command takes from where it was typed, and the one way out to it: variables, the time, stdout and stderr.
+
+Invariant: nothing but the log of a job reaches the terminal unescaped. `say` and `talk` take lines, so a line break
+inside one is somebody else's, and is escaped too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TextIO
+
+from paddlecloud.cli.printable import printable_line
 
 
 def variables() -> Mapping[str, str]:
@@ -41,7 +47,18 @@ def width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def talk(text: str) -> None:
+def say(*lines: str, flush: bool = False) -> None:
+    """Write lines of data to stdout. Colours count on a terminal alone."""
+    coloured = has_colour(sys.stdout)
+    for line in lines:
+        print(printable_line(line, coloured=coloured))
+    if flush:
+        sys.stdout.flush()
+
+
+def talk(*lines: str) -> None:
     """Say something to the person; never mixed with data, which goes to stdout."""
     sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)
+    for line in lines:
+        print(printable_line(line), file=sys.stderr)
+    sys.stderr.flush()

@@ -6,11 +6,12 @@ Piped output is never coloured or cut; on a narrow terminal columns are dropped 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TextIO, TypeVar
 
 from paddlecloud.cli import shell
+from paddlecloud.cli.printable import is_unsafe, printable, printable_json
 from paddlecloud.model.state import JobState
 
 T = TypeVar("T")
@@ -46,28 +47,29 @@ def many(
     """Print records in the format asked for; where a table would be empty, `none` is said."""
     if output == "name":
         for row in rows:
-            print(name(row))
+            shell.say(printable(name(row)))
     elif output in ("json", "yaml"):
         _plain(list(rows), output)
     elif rows:
         shown = [column for column in columns if output == "wide" or not column.wide]
-        print(table(rows, shown, width=shell.width(sys.stdout), coloured=shell.has_colour(sys.stdout)))
+        made = table(rows, shown, width=shell.width(sys.stdout), coloured=shell.has_colour(sys.stdout))
+        shell.say(*made.split("\n"))
     elif none:
         shell.talk(none)
 
 
 def one(record: T, output: str, name: str, text: Callable[[T], str]) -> None:
-    """Print one record in the format asked for; `text` is how a person reads it."""
+    """Print one record in the format asked for; `text` is how a person reads it, with all names in it printable."""
     if output == "name":
-        print(name)
+        shell.say(printable(name))
     elif output in ("json", "yaml"):
         _plain(record, output)
     else:
-        print(text(record))
+        shell.say(*text(record).split("\n"))
 
 
 def table(rows: Sequence[T], columns: Sequence[Column[T]], *, width: int | None = None, coloured: bool = False) -> str:
-    cells = {column.head: [_one_line(column.value(row)) for row in rows] for column in columns}
+    cells = {column.head: [printable(column.value(row)) for row in rows] for column in columns}
     widths = {head: max(columns_of(text) for text in (head, *texts)) for head, texts in cells.items()}
     kept = _that_fit(columns, widths, width)
     lines = [_line([(column.head, widths[column.head]) for column in kept], width)]
@@ -90,10 +92,17 @@ def counted(number: float, thing: str) -> str:
     return f"{number:g} {thing}{'' if number == 1 else 's'}"
 
 
-def fields(pairs: Sequence[tuple[str, str]]) -> str:
-    """Names and values, aligned; what is empty is left out."""
+def fields(pairs: Sequence[tuple[str, str]], *, colours: Mapping[str, str] | None = None) -> str:
+    """Names and values, aligned; what is empty is left out. Further lines of a value stand below its first."""
     longest = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{name:<{longest}}  {value}" for name, value in pairs if value)
+    below = "\n" + " " * (longest + len(_GAP))
+    lines = []
+    for name, value in pairs:
+        shown = below.join(map(printable, value.split("\n")))
+        colour = (colours or {}).get(name, "")
+        if value:
+            lines.append(f"{name:<{longest}}{_GAP}{paint(shown, colour) if colour else shown}")
+    return "\n".join(lines)
 
 
 def state_colour(state: JobState) -> str:
@@ -142,11 +151,24 @@ def _plain(value: object, output: str) -> None:
     if output == "json":
         import json
 
-        print(json.dumps(plain, indent=2, ensure_ascii=False))
+        text = printable_json(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
-        import yaml
+        text = _yaml(plain)
+    shell.say(*text.split("\n"))
 
-        print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), end="")
+
+def _yaml(plain: object) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what is unsafe, so that it can be escaped: of that PyYAML would leave some as it is."""
+
+        def represent_text(self, text: str) -> yaml.ScalarNode:
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if is_unsafe(text) else None)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    made: str = yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return printable_json(made).removesuffix("\n")
 
 
 def _that_fit(columns: Sequence[Column[T]], widths: dict[str, int], width: int | None) -> list[Column[T]]:
@@ -198,7 +220,3 @@ def _columns_of_one(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split("\n")) if "\n" in text else text

@@ -15,6 +15,7 @@ from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.jobs import add_exit_code
 from paddlecloud.cli.logs import Lines
 from paddlecloud.cli.parser import Parser, Setup, add_output, new_folder, path
+from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
@@ -88,13 +89,13 @@ def submitted(job: Job) -> str:
 def talk_next(job: Job) -> None:
     """Tell a person what to type next; a script that keeps the id wants nothing else."""
     if shell.is_terminal(sys.stdout):
-        shell.talk("\n".join([submitted(job), *explain.next_commands(job)]))
+        shell.talk(submitted(job), *explain.next_commands(job))
 
 
 def tell(job: Job, output: str) -> None:
     """Print what was submitted in the form that was asked for: by itself the id."""
     if output in ("table", "wide", "name"):
-        print(job.id)
+        shell.say(job.id)
     else:
         show.one(job, output, job.id, lambda one: one.id)
     if output in ("table", "wide"):
@@ -104,10 +105,9 @@ def tell(job: Job, output: str) -> None:
 def follow_states(client: Client, job: str) -> JobDetail:
     """Print each change of state with its time until the end (seed 002's watch_mode)."""
     for moved in client.events(job, follow=True):
-        why = f"  {moved.why}" if moved.why else ""
-        print(
-            f"{show.local_time(moved.at)}  {moved.job}  {show.state_text(moved.to_state, sys.stdout)}{why}", flush=True
-        )
+        why = f"  {printable(moved.why)}" if moved.why else ""
+        state = show.state_text(moved.to_state, sys.stdout)
+        shell.say(f"{show.local_time(moved.at)}  {moved.job}  {state}{why}", flush=True)
     return client.get(job)
 
 
@@ -195,9 +195,9 @@ def _run(args: Namespace) -> int:
         try:
             detail = attend(client, job.id)
         except KeyboardInterrupt:
-            shell.talk("\n".join(["", *explain.detached(job.id)]))
+            shell.talk("", *explain.detached(job.id))
             return _INTERRUPTED
-        shell.talk("\n".join(explain.ending(detail, log_seen=True)))
+        shell.talk(*explain.ending(detail, log_seen=True))
         if not args.no_download and detail.job.started_at is not None:
             files.download(client, job.id, results or Path(f"output-{job.id[4:12]}"))
     return job_exit_code(detail, own=args.exit_code == "job")

@@ -53,6 +53,11 @@ class User(Struct, frozen=True, kw_only=True):
     disabled: bool = False
     email: str = ""
 
+    @property
+    def full_scope(self) -> Scope:
+        """The scope of a token that may do all that its user may."""
+        return Scope.ADMIN if self.role is Role.ADMIN else Scope.WRITE
+
 
 class Account(User, frozen=True, kw_only=True):
     """A user with the limits that an admin gave them: on all clusters together, and on single ones.

@@ -22,8 +22,8 @@ def server_url(text: str, where: str) -> str:
     text = text.strip().rstrip("/")
     if "://" not in text:
         text = f"http://{text}"
-    parts = urlsplit(text)
     try:
+        parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         usable = False

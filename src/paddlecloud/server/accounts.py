@@ -22,7 +22,7 @@ from paddlecloud.model.accounts import (
 )
 from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
 from paddlecloud.model.group import check_extension
-from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Scope, Token, User, check_email
+from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Token, User, check_email
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.quotas import QuotaService
 from paddlecloud.store.users import Users
@@ -43,7 +43,7 @@ class Accounts:
         seconds = _LOGIN_SECONDS if request.expires_in_seconds is None else request.expires_in_seconds
         expires_at = self._expiry(seconds)
         user = self._users.check_password(request.name, request.password)
-        scope = Scope.ADMIN if user.role is Role.ADMIN else Scope.WRITE
+        scope = user.full_scope
         token, secret = self._users.add_token(user.name, "login", scope, expires_at, self._clock())
         return NewToken(token=token, secret=secret)
 
@@ -105,12 +105,13 @@ class Accounts:
         )
 
     def keys(self, identity: Identity, user: str | None) -> list[AccessKey]:
+        identity.need_full_power()
         name = user or identity.user.name
         self._require_self_or_admin(identity, name)
         return self._users.keys(name)
 
     def add_key(self, identity: Identity, request: KeyRequest) -> NewKey:
-        identity.need_person()
+        identity.need_full_power()
         name = request.user or identity.user.name
         self._require_self_or_admin(identity, name)
         _require_power_of(identity, self._users.get(name))
@@ -118,14 +119,15 @@ class Accounts:
         return NewKey(key=key, sk=sk)
 
     def revoke_key(self, identity: Identity, ak: str) -> None:
-        identity.need_person()
+        identity.need_full_power()
         self._users.revoke_key(ak, None if identity.admin else identity.user.name)
 
     def tokens(self, identity: Identity) -> list[Token]:
+        identity.need_full_power()
         return self._users.tokens(identity.user.name)
 
     def add_token(self, identity: Identity, request: TokenRequest) -> NewToken:
-        identity.need_person()
+        identity.need_full_power()
         if not identity.scope.allows(request.scope):
             raise ForbiddenError(
                 f"a token of scope {identity.scope.value} cannot make one of scope {request.scope.value}"
@@ -136,12 +138,12 @@ class Accounts:
         return NewToken(token=token, secret=secret)
 
     def revoke_token(self, identity: Identity, token_id: str) -> None:
-        identity.need_person()
+        identity.need_full_power()
         self._users.revoke_token(token_id, None if identity.admin else identity.user.name)
 
     def revoke_old_clients(self, identity: Identity, name: str) -> None:
         """Make the tokens of a user's old clients useless; their own anyone may, another user's an admin."""
-        identity.need_person()
+        identity.need_full_power()
         self._require_self_or_admin(identity, name)
         self._users.end_epoch(name)
 
@@ -179,7 +181,7 @@ def _outlasted_by(identity: Identity, asked: datetime | None) -> datetime | None
 
 def _require_power_of(identity: Identity, user: User) -> None:
     """A key or a password has all the power of its user, so who makes one must have it already."""
-    identity.need(Scope.ADMIN if user.role is Role.ADMIN else Scope.WRITE)
+    identity.need(user.full_scope)
 
 
 def _check_password(password: str) -> None:

@@ -61,8 +61,19 @@ class Identity:
         if self.application:
             raise ForbiddenError(
                 f"a token of an application of {self.user.name} may use jobs and files, and nothing that is about "
-                "users, keys and tokens: log in"
+                "users, keys, tokens and other secrets: log in"
             )
+
+    def need_full_power(self) -> None:
+        """Raise unless the caller may do all that the user may: else a leaked token could see, make or revoke
+        others."""
+        self.need_person()
+        self.need(self.user.full_scope)
+
+    def need_to_keep_secrets(self) -> None:
+        """Raise unless the caller may list, add and remove what the user's jobs log in elsewhere with."""
+        self.need_person()
+        self.need(Scope.WRITE)
 
     def need_admin(self) -> None:
         if self.user.role is not Role.ADMIN:

@@ -20,11 +20,15 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from paddlecloud.model.errors import ConfigError
+from paddlecloud.server.accepting import OPEN_FILES, Connections, Listener, connection_limits
 from paddlecloud.server.certificate import Certificate
 from paddlecloud.server.changes import Changes
+from paddlecloud.server.services import Services
 from paddlecloud.server.settings import DEFAULT_PORT, ServerSettings
 
 _SHUTDOWN_SECONDS = 5
+# Browsers use https alone for a year after one visit (RFC 6797). Other hosts of the domain are not ours to decide for.
+_ONLY_ENCRYPTED = [("Strict-Transport-Security", "max-age=31536000")]
 _KEEP_ALIVE_SECONDS = 75  # longer than clients wait between two calls
 _BACKLOG = 2048
 _HEAD_BYTES = 256 * 1024
@@ -32,7 +36,6 @@ _HEAD_SECONDS = 30.0
 _HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 0.5  # within the time to shut down: a client that is not reading says none
 _TICKS_BETWEEN_LOOKS = 20  # of uvicorn's ten in a second
-_OPEN_FILES = 65536
 _TCP_ESTABLISHED = 1  # the first byte of what the kernel says of a connection, TCP_INFO in tcp(7)
 
 
@@ -46,6 +49,7 @@ class Server(uvicorn.Server):
         certificate: Certificate | None = None,
         on_start: Callable[[], None] = lambda: None,
         handshake_seconds: float = _HANDSHAKE_SECONDS,
+        head_seconds: float = _HEAD_SECONDS,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -58,40 +62,54 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                headers=_ONLY_ENCRYPTED if certificate else [],
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
         )
-        self._changes: Changes = app.state.services.changes
+        services: Services = app.state.services
+        self._changes: Changes = services.changes
+        self._connections = Connections(
+            connection_limits(services.settings.rates.connections), services.metrics.refuse_connection
+        )
+        services.metrics.gauge("paddlecloud_connections", "Connections that are open.", lambda: self._connections.count)
         self._certificate = certificate
         self._on_start = on_start
         self._handshake_seconds = handshake_seconds
+        self._head_seconds = head_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
-        # Listened with here, since uvicorn would give a handshake a whole minute.
         for listening in sockets or []:
-            self.servers.append(await self._accept_from(listening))
+            self.servers.append(self._accept_from(listening))  # type: ignore[arg-type]
         self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
+        # First, since it sets the headers of all answers, and a request may already be there.
+        ends = await super().on_tick(counter)
         if self._certificate is not None and counter % _TICKS_BETWEEN_LOOKS == 0:
             await asyncio.to_thread(self._certificate.renew)
-        return await super().on_tick(counter)
+        return ends
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._changes.close()
         super().handle_exit(sig, frame)
 
-    async def _accept_from(self, listening: socket.socket) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(
-            lambda: Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
-            sock=listening,
-            backlog=_BACKLOG,
-            ssl=self._certificate.context if self._certificate else None,
-            ssl_handshake_timeout=self._handshake_seconds if self._certificate else None,
-            ssl_shutdown_timeout=_GOODBYE_SECONDS if self._certificate else None,
+    def _accept_from(self, listening: socket.socket) -> Listener:
+        return Listener(
+            listening,
+            self._connection,
+            self._connections,
+            context=self._certificate.context if self._certificate else None,
+            handshake_seconds=self._handshake_seconds,
+            shutdown_seconds=_GOODBYE_SECONDS,
         )
+
+    def _connection(self, on_lost: Callable[[], None]) -> Connection:
+        made = Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made.head_seconds = self._head_seconds
+        made.on_lost = on_lost
+        return made
 
 
 class Connection(HttpToolsProtocol):
@@ -103,6 +121,8 @@ class Connection(HttpToolsProtocol):
     _head_bytes = 0
     _in_head = False
     _deadline: asyncio.TimerHandle | None = None
+    head_seconds = _HEAD_SECONDS
+    on_lost: Callable[[], None]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -111,6 +131,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_of_head()
         super().connection_lost(exc)
+        self.on_lost()
 
     def data_received(self, data: bytes) -> None:
         began_before = self._in_head
@@ -140,7 +161,7 @@ class Connection(HttpToolsProtocol):
 
     def _wait_for_head(self) -> None:
         self._end_of_head()
-        self._deadline = self.loop.call_later(_HEAD_SECONDS, self.timeout_keep_alive_handler)
+        self._deadline = self.loop.call_later(self.head_seconds, self.timeout_keep_alive_handler)
 
     def _end_of_head(self) -> None:
         self._in_head = False
@@ -177,7 +198,7 @@ def allow_open_files() -> None:
     """As many connections as the system lets us have. Not above a bound: tasks inherit the number, and old programs
     close every file below it, one by one, when they start."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 from paddlecloud import __version__
 from paddlecloud.model.job import Job, Moved
 from paddlecloud.model.state import JobState
+from paddlecloud.server.accepting import ADDRESS, TOTAL
 from paddlecloud.server.access_log import Served
 from paddlecloud.server.settings import Settings
 from paddlecloud.server.shares import Shares
@@ -101,6 +102,14 @@ class Metrics:
             ("state",),
             registry=registry,
         )
+        self._refused_connections = Counter(
+            "paddlecloud_refused_connections",
+            "Connections refused, by the limit that was reached: of one address, or of all (total).",
+            ("limit",),
+            registry=registry,
+        )
+        for limit in (ADDRESS, TOTAL):
+            self._refused_connections.labels(limit)
         for state in JobState:
             self._moves.labels(state.value)
         self.gauge("paddlecloud_threads", "Live threads of the server.", threading.active_count)
@@ -141,6 +150,9 @@ class Metrics:
         seconds.observe(served.seconds)
         received.inc(served.received_bytes)
         sent.inc(served.sent_bytes)
+
+    def refuse_connection(self, limit: str) -> None:
+        self._refused_connections.labels(limit).inc()
 
     def round(self, seconds: float, failed: bool) -> None:
         self._rounds.observe(seconds)

@@ -186,6 +186,12 @@ class RateSettings:
         kinds.whole(0, 10**6),
         "Calls of WebHDFS from one address, or from this machine, that are refused since only a name says who calls.",
     )
+    connections: int | None = setting(
+        None,
+        kinds.whole(0, 10**6),
+        "Connections open at a time from one address; left out: 512, and no more than an eighth of the open files that "
+        "the system allows.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,7 @@ def running(
     plain: Mapping[str, object] | None = None,
     capacities: Mapping[str, Resources | None] | None = None,
     certificate: Certificate | None = None,
+    head_seconds: float = 30.0,
 ) -> Iterator[Running]:
     """A server with these settings, whose clusters have these capacities (plenty where nothing is said)."""
     settings = config.parse(plain or {"clusters": {"local": {"policy": "open"}}}, data=data)
@@ -136,7 +137,7 @@ def running(
     with hold(settings.server.data) as folder, listen(settings.server, embedded=False) as listening:
         migrated(folder.database)
         app = create(settings, utc_now, backends=lambda *_: backends)
-        server = Server(app, certificate=certificate, handshake_seconds=1.0)
+        server = Server(app, certificate=certificate, handshake_seconds=1.0, head_seconds=head_seconds)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="server")
         thread.start()
         try:

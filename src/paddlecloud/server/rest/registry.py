@@ -18,6 +18,7 @@ router = APIRouter(
 @router.get("/registries", openapi_extra=says(list[Registry]))
 def list_registries(caller: Caller, called: Called) -> Response:
     """The caller's registry secrets, without their passwords."""
+    caller.need_to_keep_secrets()
     return answer(called.registries.list(caller.user.name))
 
 
@@ -26,6 +27,7 @@ def list_registries(caller: Caller, called: Called) -> Response:
 )
 def add_registry(caller: Sender, called: Called, body: JsonBody, origin: FromWhere) -> Response:
     """A registry secret for the caller's jobs; its password is kept encrypted and never told again."""
+    caller.need_to_keep_secrets()
     asked = wire.decode(RegistryRequest, body)
     added = called.registries.add(
         caller.user.name,
@@ -41,5 +43,6 @@ def add_registry(caller: Sender, called: Called, body: JsonBody, origin: FromWhe
 @router.delete("/registries/{name}", status_code=204, openapi_extra=says(status=204, errors=(404,)))
 def remove_registry(name: str, caller: Caller, called: Called, origin: FromWhere) -> Response:
     """Forget a registry secret of the caller's."""
+    caller.need_to_keep_secrets()
     called.registries.remove(caller.user.name, name, origin=origin)
     return done()

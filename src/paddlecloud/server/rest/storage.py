@@ -22,5 +22,6 @@ router = APIRouter(
 )
 def add_storage_key(caller: Sender, called: Called, body: JsonBody, origin: FromWhere) -> Response:
     """A key to a bucket of the caller's own, for a job that names its id; it is kept encrypted and never told again."""
+    caller.need_to_keep_secrets()
     asked = wire.decode(StorageKeyRequest, body)
     return answer(called.buckets.add_key(caller.user.name, asked, origin=origin), 201)

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from paddlecloud.model.accounts import LoginRequest
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import RateError, UnauthenticatedError
-from paddlecloud.model.user import Role, Scope, User
+from paddlecloud.model.user import Role, User
 from paddlecloud.server.caller import Called, FromWhere, read_from_stranger
 from paddlecloud.server.dialects.openpai import refusals
 from paddlecloud.server.dialects.openpai.addresses import ROOT
@@ -147,16 +147,20 @@ def add_application(caller: Caller, called: Called, origin: FromWhere) -> Respon
 
 def _need_lasting(caller: Visitor) -> None:
     """Tokens that last are for who has logged in: by a token that ends, or that may only read, nobody gets one."""
-    caller.need_person()
-    caller.identity.need(Scope.WRITE)
+    _need_full_power(caller)
     if caller.words is None and caller.identity.expires_at is not None:
         raise refusals.forbidden("A token that expires cannot get one that does not: log in with your password.")
+
+
+def _need_full_power(caller: Visitor) -> None:
+    caller.need_person()
+    caller.identity.need_full_power()
 
 
 @router.delete("/api/v1/token/{token}")
 @router.delete("/api/v2/tokens/{token}")
 def revoke_token(token: str, caller: Caller, called: Called, origin: FromWhere) -> Response:
-    caller.need_person()
+    _need_full_power(caller)
     meant = _meant(called, token)
     if meant.user.name != caller.user.name:
         raise refusals.forbidden(f"User {caller.user.name} is not allowed to revoke a token of another user.")

@@ -153,6 +153,7 @@ def read_logs(
 
 @router.post("/api/v1/registry/")
 def add_registry(caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Response:
+    caller.need_to_keep_secrets()
     return _tried(
         lambda: called.registries.add(
             caller.user.name,
@@ -167,11 +168,13 @@ def add_registry(caller: Sender, called: Called, origin: FromWhere, sent: Sent) 
 
 @router.delete("/api/v1/registry/")
 def remove_registry(caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Response:
+    caller.need_to_keep_secrets()
     return _tried(lambda: called.registries.remove(caller.user.name, _text(sent, "name"), origin=origin))
 
 
 @router.get("/api/v1/registry/")
 def list_registries(caller: Caller, called: Called) -> Response:
+    caller.need_to_keep_secrets()
     found = [shapes.registry(one.name, one.created_at) for one in called.registries.list(caller.user.name)]
     return json_answer({"code": 200, "msg": shapes.items(found, "SecretList")})
 
