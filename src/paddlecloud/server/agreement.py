@@ -9,16 +9,8 @@ from pathlib import Path
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import DEFAULT
 from paddlecloud.model.wire import nearest
-from paddlecloud.server.settings import (
-    HDFS,
-    LOCAL,
-    S3,
-    SLURM,
-    ClusterSettings,
-    DatacenterSettings,
-    QueueSettings,
-    Settings,
-)
+from paddlecloud.server.cluster_settings import SLURM, ClusterSettings, QueueSettings
+from paddlecloud.server.settings import HDFS, LOCAL, S3, DatacenterSettings, Settings
 
 _OF_SLURM_ALONE = ("sbatch", "job_options", "slurmrestd", "token_file", "url", "accounts")
 

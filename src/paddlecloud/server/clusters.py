@@ -13,10 +13,11 @@ from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Resources
 from paddlecloud.model.service import Cluster
 from paddlecloud.scheduler.plan import Snapshot, free
+from paddlecloud.server.cluster_settings import ClusterSettings
 from paddlecloud.server.config import kept_from_tasks, slurm_environment
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.quotas import QuotaService
-from paddlecloud.server.settings import ClusterSettings, Settings
+from paddlecloud.server.settings import Settings
 from paddlecloud.server.submission import Offer
 from paddlecloud.server.task_accounts import has_accounts
 

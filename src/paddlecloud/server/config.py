@@ -21,17 +21,9 @@ from paddlecloud.model.pfs import PUBLIC
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.wire import nearest
 from paddlecloud.server.agreement import check, check_datacenter
+from paddlecloud.server.cluster_settings import ClusterSettings, QueueSettings
 from paddlecloud.server.kinds import WrongError, without_password
-from paddlecloud.server.settings import (
-    LOCAL,
-    SECTIONS,
-    ClusterSettings,
-    DatacenterSettings,
-    HdfsSettings,
-    QueueSettings,
-    ServerSettings,
-    Settings,
-)
+from paddlecloud.server.settings import LOCAL, SECTIONS, DatacenterSettings, HdfsSettings, ServerSettings, Settings
 
 T = TypeVar("T")
 

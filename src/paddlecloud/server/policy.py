@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from paddlecloud.model.units import describe_duration
 from paddlecloud.model.user import Quota
-from paddlecloud.server.settings import OPEN, Settings
+from paddlecloud.server.cluster_settings import OPEN
+from paddlecloud.server.settings import Settings
 
 
 def policy_line(settings: Settings, cluster: str) -> str:

@@ -17,8 +17,9 @@ from paddlecloud.model.service import Queue
 from paddlecloud.model.units import format_duration
 from paddlecloud.scheduler.caps import counted
 from paddlecloud.scheduler.queues import Cap, Terms
+from paddlecloud.server.cluster_settings import QueueSettings
 from paddlecloud.server.memberships import Memberships
-from paddlecloud.server.settings import QueueSettings, Settings
+from paddlecloud.server.settings import Settings
 from paddlecloud.server.submission import Limits
 
 _NAMED = 10  # in a sentence

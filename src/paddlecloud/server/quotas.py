@@ -13,7 +13,8 @@ from paddlecloud.model.user import ALL_CLUSTERS, NO_LIMITS, Quota
 from paddlecloud.scheduler.day import day_of
 from paddlecloud.scheduler.ledger import Ledger, Standing, Tally
 from paddlecloud.scheduler.quota import Policy, Quotas, of_groups
-from paddlecloud.server.settings import FREE, Settings
+from paddlecloud.server.cluster_settings import FREE
+from paddlecloud.server.settings import Settings
 from paddlecloud.store.db import Database
 from paddlecloud.store.groups import Groups, Membership
 from paddlecloud.store.jobs import PAGE_LIMIT, Jobs

@@ -12,8 +12,8 @@ from paddlecloud.model.units import format_size
 from paddlecloud.server import certificate, mail
 from paddlecloud.server.agreement import is_loopback
 from paddlecloud.server.checks.site import Site
+from paddlecloud.server.cluster_settings import SLURM
 from paddlecloud.server.policy import policy_line
-from paddlecloud.server.settings import SLURM
 
 
 def process(site: Site) -> Iterator[Finding]:
