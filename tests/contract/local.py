@@ -69,7 +69,7 @@ class Room:
             uv=self.uv,
             python=self.python,
             hidden=self.hidden,
-            view=self.view,
+            view=lambda: self.view,
             own_accounts=self.uid is not None,
             namespaces=self.isolated,
             cgroups=self.isolated and self.cgroups,

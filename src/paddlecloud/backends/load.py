@@ -30,7 +30,7 @@ class Setup:
     gate_seconds: float
     environments: Path | None = None
     hidden: tuple[Path, ...] = ()  # what tasks must not reach
-    view: View = WHOLE_MACHINE  # what they see of the machine
+    view: Callable[[], View] = lambda: WHOLE_MACHINE  # what they see of the machine
     own_accounts: bool = False  # on this machine, tasks run as accounts of their users
     python: str | None = None
     cpus: float | None = None  # None, here and below: what the machine has

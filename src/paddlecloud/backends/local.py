@@ -63,7 +63,7 @@ class LocalBackend:
         uv: str | None = None,  # the program that builds them; None: pip does
         pids_limit: int = 4096,
         hidden: Sequence[Path] = (),  # what tasks must not reach, but for what is their own
-        view: View = WHOLE_MACHINE,
+        view: Callable[[], View] = lambda: WHOLE_MACHINE,  # what tasks see of the machine, asked at each start
         own_accounts: bool = False,  # each launch names an account of its user's
         namespaces: bool = True,  # False, here and below: do without, also where the machine allows them
         cgroups: bool = True,
@@ -233,7 +233,7 @@ class LocalBackend:
 
     def _write(self, launch: Launch, folder: str) -> None:
         """All of the launch's task files, in place at once."""
-        part = f"{self._root}/.new-{launch.handle}"
+        part, view = f"{self._root}/.new-{launch.handle}", self._view()
         here = Here(
             folder=Path(folder),
             mounts=self._forker.mounts,
@@ -247,9 +247,9 @@ class LocalBackend:
             uv=self._uv,
             pids_limit=self._pids_limit,
             hidden=self._hidden.now(),
-            whole_machine=self._view.whole_machine,
-            visible=self._view.visible,
-            visible_writable=self._view.visible_writable,
+            whole_machine=view.whole_machine,
+            visible=view.visible,
+            visible_writable=view.visible_writable,
             wake=self._root,
             boot=processes.boot_id(),
         )

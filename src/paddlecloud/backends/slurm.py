@@ -57,7 +57,7 @@ class Cluster:
     gate_seconds: float = 60.0
     environments: Path | None = None
     hidden: Sequence[Path] = ()
-    view: View = WHOLE_MACHINE  # of tasks that run as the server's own account
+    view: Callable[[], View] = lambda: WHOLE_MACHINE  # of tasks that run as the server's own account
     url: str = ""  # where nodes reach the server; "": they share its disk
     certificate: str = ""  # by which they know it (PEM); "": as they know all others
     token: Callable[[str], str] = lambda _: ""  # of the tasks of a handle
@@ -308,6 +308,7 @@ class SlurmBackend:
 
     def _here(self, launch: Launch, folder: str) -> Here:
         account, far = self._cluster.accounts.get(launch.user), bool(self._cluster.url)
+        view = self._cluster.view()
         return Here(
             folder=Path(away.ROOT, launch.handle) if far else Path(folder),
             mounts=True,
@@ -321,9 +322,9 @@ class SlurmBackend:
             pids_limit=0,
             hidden=() if far else self._cluster.hidden,  # a far node hides its own
             # A user's own account sees what the node's file modes let it see.
-            whole_machine=account is not None or self._cluster.view.whole_machine,
-            visible=self._cluster.view.visible,
-            visible_writable=self._cluster.view.visible_writable,
+            whole_machine=account is not None or view.whole_machine,
+            visible=view.visible,
+            visible_writable=view.visible_writable,
             wake=self._root,
             boot="",
             allocation=SLURM,

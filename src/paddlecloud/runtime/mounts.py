@@ -106,7 +106,7 @@ class Builder:
 
     def _device(self, step: Device) -> None:
         os.close(self._empty_file(step.path))
-        namespaces.bind(step.path, self._place + step.path)
+        namespaces.bind_device(step.path, self._place + step.path)
 
     def _proc(self, step: Proc) -> None:
         os.close(below.open_folder(self._place, self._place + step.target))

@@ -172,6 +172,12 @@ def make_read_only(mounted: str) -> None:
     _remount(mounted, _MS_RDONLY)
 
 
+def bind_device(device: str, target: str) -> None:
+    """Show a device file at `target`, and let nothing be run from it."""
+    _mount(os.fsencode(device), os.fsencode(target), None, _MS_BIND, None)
+    _remount(target, _MS_NOSUID | _MS_NOEXEC)
+
+
 def restrict(mounted: str, *, read_only: bool) -> None:
     """Forbid setuid programs and devices, and writing if asked, on a mount and all that is mounted below it."""
     forbidden = _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | (_MOUNT_ATTR_RDONLY if read_only else 0)

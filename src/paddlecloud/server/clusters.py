@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
+from paddlecloud.backends.base import Backend, View
 from paddlecloud.backends.examine import memory_limit_of
 from paddlecloud.backends.load import Setup, load
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
@@ -42,7 +43,7 @@ def load_backends(
                 gate_seconds=settings.jobs.pserver_wait.total_seconds(),
                 environments=folder.environments,
                 hidden=kept_from_tasks(settings),
-                view=view_of(settings, cluster),
+                view=partial(view_of, settings, cluster, several_users),
                 own_accounts=has_accounts(settings),
                 python=settings.jobs.python or None,
                 cpus=cluster.cpus,
@@ -66,12 +67,12 @@ def load_backends(
     }
 
 
-def view_of(settings: Settings, cluster: ClusterSettings) -> View:
-    """What tasks see of the machine: an embedded server is its person's own, and shows that person's files."""
-    if settings.embedded:
-        return WHOLE_MACHINE
+def view_of(settings: Settings, cluster: ClusterSettings, several_users: Callable[[], bool]) -> View:
+    """What tasks see of the machine: an embedded server is its person's own, and shows that person's files, as long as
+    nobody else has an account there."""
     writable = [path.removesuffix(":rw") for path in cluster.visible if path.endswith(":rw")]
     return View(
+        whole_machine=settings.embedded and not several_users(),
         visible=tuple(Path(path) for path in cluster.visible if not path.endswith(":rw")),
         visible_writable=tuple(Path(path) for path in writable),
     )
