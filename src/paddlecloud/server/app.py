@@ -186,6 +186,7 @@ def _assemble(
     tree = open_tree(
         settings, folder, users, PfsUse(database), clock, discards.discard, groups, attributes, task_accounts
     )
+    tree.hand_over([user.name for user in users.list()], groups.membership().shared)
     metrics = measure(settings, jobs, shares)
     loops: list[Loop] = []
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,8 @@ from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.pfs import Access, Area, Who
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.user import User
-from paddlecloud.runtime import processes
+from paddlecloud.runtime import owners, processes
+from paddlecloud.runtime.owners import Claim
 from paddlecloud.server.attributes import Noted
 from paddlecloud.server.copies import Copies
 from paddlecloud.server.datadir import DataFolder
@@ -36,6 +38,8 @@ from paddlecloud.server.task_accounts import TaskAccounts
 from paddlecloud.store.groups import Groups
 from paddlecloud.store.pfs_use import PfsUse
 from paddlecloud.store.users import Users
+
+log = logging.getLogger(__name__)
 
 _DRAFTS_KEPT = timedelta(days=1)
 NO_ACCOUNTS = TaskAccounts()
@@ -54,6 +58,24 @@ class Tree:
     copies: Copies
     shared: Granted
     accounts: TaskAccounts
+
+    def hand_over(self, users: Sequence[str], shared: Iterable[tuple[str, str]]) -> None:
+        """Give homes and shared folders to the accounts that tasks run as. Those that were given before are left as
+        they are, so only the first start of a server with such accounts takes long."""
+        homes = [(name, f"{names.HOME}/{user}", self.accounts.uid(user)) for name in self.stores for user in users]
+        for name, path, uid in homes:
+            if uid is not None:
+                self._claim(name, path, owners.owned(uid))
+        for name, folder in shared:
+            if (gid := self.accounts.gid(name, folder)) is not None:
+                self._claim(name, names.keeper_of(folder), owners.shared(gid))
+
+    def _claim(self, datacenter: str, path: str, wanted: Claim) -> None:
+        root = self.stores[datacenter].folder if datacenter in self.stores else None
+        if root is not None and (root / path).is_dir():
+            if not wanted.holds((root / path).lstat()):
+                log.info("giving %s to the account of its tasks", root / path)
+            owners.claim(str(root / path), wanted)
 
     def mounts(self, job: Job) -> Sequence[Mount]:
         """What a task of this job finds below /pfs."""

@@ -144,34 +144,36 @@ class Box:
     def key(self) -> str:
         return (self.data / "key").read_text() if os.access(self.data / "key", os.R_OK) else ""
 
-    def person(self, name: str) -> Person:
+    def person(self, name: str, *, new: bool = True) -> Person:
+        """A user, made if this server does not know the name."""
         found = [person for person in self.people if person.name == name]
         if found:
             return found[0]
-        self.lab.type("user", "add", name, "--password", stdin=f"{PASSWORD}\n")
+        if new:
+            self.lab.type("user", "add", name, "--password", stdin=f"{PASSWORD}\n")
         made = Person(name, Client(Profile(server=self.lab.server["url"], user=name, password=PASSWORD)))
         self.people.append(made)
         return made
 
 
 @contextmanager
-def box(kind: str, folder: Path, config: str = "") -> Iterator[Box]:
+def box(kind: str, folder: Path, config: str = "", data: Path | None = None) -> Iterator[Box]:
     """A shared server of this kind with its settings as shipped, but for the port and what `config` says."""
     if kind == ROOT or os.geteuid() != 0:
         folder.mkdir(parents=True, exist_ok=True)
-        with _serving(kind, Account(None, folder), folder, config) as made:
+        with _serving(kind, Account(None, folder), folder, config, data) as made:
             yield made
         return
-    with account(ids=kind == RANGED) as own, _serving(kind, own, own.home, config) as made:
+    with account(ids=kind == RANGED) as own, _serving(kind, own, own.home, config, data) as made:
         yield made
 
 
 @contextmanager
-def _serving(kind: str, own: Account, folder: Path, config: str) -> Iterator[Box]:
-    data, file = folder / "data", folder / "server.toml"
+def _serving(kind: str, own: Account, folder: Path, config: str, data: Path | None) -> Iterator[Box]:
+    data, file = data or folder / "data", folder / "server.toml"
     file.write_text(f'[server]\nport = 0\ndata = "{data}"\n{config}')
     file.chmod(0o644)
-    desk = folder / "desk"
+    desk = folder / f"desk-{next(_NUMBERS)}"
     desk.mkdir()
     lab = Lab(desk)
     lab.data = data
