@@ -47,7 +47,7 @@ def _ours(name: str, config: str, repeats: int) -> Measured:
         rate = []
         for _ in range(repeats):
             last = max(moved.seq for moved in client.events())
-            rate.append(JOBS / seconds(partial(_many, client, last)))
+            rate.append(JOBS / seconds(partial(many, client, last)))
     return Measured(
         Row(f"{name}: one job of `true`, submit to `success`", one, "ms"),
         Row(f"{name}: {JOBS} jobs, first submit to last `success`", rate, "jobs/s"),
@@ -60,7 +60,7 @@ def _one(client: Client) -> None:
     _must_succeed(ended.id, ended.state)
 
 
-def _many(client: Client, last: int) -> None:
+def many(client: Client, last: int) -> None:
     """All of them by one client on one connection, no files; their ends are read from the stream of events."""
     waiting = {client.submit(command="true").id for _ in range(JOBS)}
     for moved in client.events(follow=True, after=last):

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +19,16 @@ COMMAND = [sys.executable, "-m", "paddlecloud"]
 
 
 @contextmanager
-def running(config: str = "", *, below: Path | None = None, more: Mapping[str, str] | None = None) -> Iterator[Client]:
-    """A client of a new server; `below` chooses the disk that its data is on, `more` is for its environment."""
+def running(
+    config: str = "",
+    *,
+    below: Path | None = None,
+    more: Mapping[str, str] | None = None,
+    command: Sequence[str] = COMMAND,
+    shared: bool = False,
+) -> Iterator[Client]:
+    """A client of a new server; `below` chooses the disk that its data is on, `more` is for its environment. A server
+    that is not `shared` is embedded."""
     with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=below) as folder:
         home, data = Path(folder, "home"), Path(folder, "data")
         home.mkdir()
@@ -27,12 +36,20 @@ def running(config: str = "", *, below: Path | None = None, more: Mapping[str, s
         (data / "server.toml").write_text(config)
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "PADDLECLOUD_DATA": str(data), "LANG": "C.UTF-8"}
         env = {**env, **(more or {})}
-        subprocess.run([*COMMAND, "up"], env=env, check=True, stdout=subprocess.DEVNULL)
+        if shared:
+            (data / "server.toml").write_text(f"[server]\nport = 0\n{config}")
+            process = subprocess.Popen([*command, "serve"], env=env, stderr=subprocess.DEVNULL)
+            while not (data / "server.json").exists() and process.poll() is None:
+                time.sleep(0.05)
+        else:
+            subprocess.run([*command, "up"], env=env, check=True, stdout=subprocess.DEVNULL)
         try:
             with Client(_profile(data)) as client:
                 yield client
         finally:
-            subprocess.run([*COMMAND, "down"], env=env, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*command, "down"], env=env, check=True, stdout=subprocess.DEVNULL)
+            if shared:
+                process.wait()
 
 
 def _profile(data: Path) -> Profile:

@@ -34,14 +34,19 @@ class Row:
         return self.what, f"{_figure(self.median)} {self.unit}", spread, str(len(self.values))
 
 
-def arguments(description: str, *, repeats: int, megabytes: int | None = None) -> argparse.Namespace:
-    """What a bench is told; `megabytes` is how much it handles, for those that can do with less."""
+def arguments(
+    description: str, *, repeats: int, megabytes: int | None = None, other: bool = False
+) -> argparse.Namespace:
+    """What a bench is told; `megabytes` is how much it handles, for those that can do with less; `other`: it compares
+    with another checkout."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--repeats", type=int, default=repeats, help=f"how often to measure (default {repeats})")
     if megabytes is not None:
         parser.add_argument(
             "--megabytes", type=int, default=megabytes, help=f"how much each time (default {megabytes})"
         )
+    if other:
+        parser.add_argument("--other", required=True, help="the checkout to compare with, with its .venv")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     return parser.parse_args()
 

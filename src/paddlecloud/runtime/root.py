@@ -104,7 +104,8 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own = [] if listed else _person(machine)
     own += [Bind(folder.temporary, "/tmp", read_only=False), Bind(folder.temporary, "/var/tmp", read_only=False)]
     own += _visible(task)
-    own += _covers(task.hidden, machine, [step.target for step in (*fixed, *own) if isinstance(step, Bind)])
+    as_they_are = [step for step in (*fixed, *own) if isinstance(step, Bind) and step.source == step.target]
+    own += _covers(task.hidden, machine, [step.target for step in as_they_are])
     own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
     own += [Proc(), *_devices(task, machine, owner)]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]

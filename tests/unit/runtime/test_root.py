@@ -71,6 +71,14 @@ def test_the_servers_files_are_covered_where_a_visible_folder_holds_them() -> No
     assert Bind("/home/lab", "/home/lab", read_only=False) in found.own
 
 
+def test_a_data_folder_below_tmp_is_not_shown_to_be_covered() -> None:
+    at = folder("/tmp/lab/data")
+    machine = MACHINE._replace(hidden={at.path: at}, movable={at.path: ["/tmp/lab"]})
+    found = plan(alone(hidden=[at.path]), FOLDER, machine, None, building=False)
+    assert "/tmp/lab" not in shown(found)
+    assert not [step for step in found.own if isinstance(step, Cover)]
+
+
 def test_a_persons_own_server_shows_that_persons_machine_without_the_servers_files() -> None:
     found = made(whole_machine=True)
     assert {"/home", "/root", "/srv", "/opt"} <= {at for at, step in shown(found).items() if not step.read_only}
