@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,19 +157,23 @@ class Box:
 
 
 @contextmanager
-def box(kind: str, folder: Path, config: str = "", data: Path | None = None) -> Iterator[Box]:
+def box(
+    kind: str, folder: Path, config: str = "", data: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Box]:
     """A shared server of this kind with its settings as shipped, but for the port and what `config` says."""
     if kind == ROOT or os.geteuid() != 0:
         folder.mkdir(parents=True, exist_ok=True)
-        with _serving(kind, Account(None, folder), folder, config, data) as made:
+        with _serving(kind, Account(None, folder), folder, config, data, env or {}) as made:
             yield made
         return
-    with account(ids=kind == RANGED) as own, _serving(kind, own, own.home, config, data) as made:
+    with account(ids=kind == RANGED) as own, _serving(kind, own, own.home, config, data, env or {}) as made:
         yield made
 
 
 @contextmanager
-def _serving(kind: str, own: Account, folder: Path, config: str, data: Path | None) -> Iterator[Box]:
+def _serving(
+    kind: str, own: Account, folder: Path, config: str, data: Path | None, env: Mapping[str, str]
+) -> Iterator[Box]:
     data, file = data or folder / "data", folder / "server.toml"
     file.write_text(f'[server]\nport = 0\ndata = "{data}"\n{config}')
     file.chmod(0o644)
@@ -184,7 +188,7 @@ def _serving(kind: str, own: Account, folder: Path, config: str, data: Path | No
         stdout=log,
         stderr=log,
         cwd="/",
-        env={**own.environment, "PADDLECLOUD_DATA": str(data)},
+        env={**env, **own.environment, "PADDLECLOUD_DATA": str(data)},
     )
     made = Box(kind, own, data, lab)
     try:
@@ -222,7 +226,3 @@ def python(script: str, *words: str) -> str:
 def tried(*commands: str) -> str:
     """Try one command after another, whatever became of those before."""
     return "; ".join(f"({command}) 2>&1" for command in commands) + "; echo tried-all"
-
-
-def sequence(words: Sequence[str]) -> str:
-    return " ".join(shlex.quote(word) for word in words)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlecloud.runtime import owners
+from paddlecloud.runtime import owners, removal
 
 UID = 1_900_000_555
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -98,4 +98,8 @@ def test_a_folder_that_is_deeper_than_any_program_makes_ends_the_walk_and_not_th
         folder = inner
     os.close(folder)
     os.close(top)
-    owners.claim_new(str(tmp_path), owners.Claim(bits=0o400, folder_bits=0o700))
+    try:
+        owners.claim_new(str(tmp_path), owners.Claim(bits=0o400, folder_bits=0o700))
+        owners.reclaim(str(tmp_path), owners.Claim(bits=0o400, folder_bits=0o700), 0.0)
+    finally:
+        removal.remove(str(tmp_path), "d")
