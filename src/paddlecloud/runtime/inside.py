@@ -95,7 +95,14 @@ class Inside(NamedTuple):
         self.leaf.join()  # before the groups are read-only
         plan = root.plan(self.task, self.folder, self.machine, self.packages, building=self.building)
         as_root = (self.machine.account if self.task.uid is None else self.task.uid) == 0
-        Builder(self.folder.mount, self.task.uid, pid=self.isolation.pid, guarded=as_root).enter(plan)
+        builder = Builder(
+            self.folder.mount,
+            self.task.uid,
+            pid=self.isolation.pid,
+            guarded=as_root,
+            mirrored=self.task.whole_machine,
+        )
+        builder.enter(plan)
 
     def _fill(self) -> list[inputs.Opened]:
         """Fill the working directory, if it is not as an earlier run has left it; the inputs, to be shown."""

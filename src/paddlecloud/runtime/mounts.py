@@ -24,14 +24,17 @@ from paddlecloud.runtime.root import (
 )
 
 _NOTHING = "mode=755,size=4k"
+_MADE_HERE = ("/tmp", "/var/tmp")
 
 
 class Builder:
     """`place` is a folder in which the root is put together, and `owner` whose folders in it are; `pid`: the task has a
-    PID namespace of its own; `guarded`: it runs as root and may not reach kernel settings."""
+    PID namespace of its own; `guarded`: it runs as root and may not reach kernel settings; `mirrored`: the root shows
+    the machine's own folders, with the links in them."""
 
-    def __init__(self, place: str, owner: int | None, *, pid: bool, guarded: bool) -> None:
+    def __init__(self, place: str, owner: int | None, *, pid: bool, guarded: bool, mirrored: bool = False) -> None:
         self._place = place
+        self._mirrored = mirrored
         self._owner = owner
         self._pid = pid
         self._guarded = guarded
@@ -70,11 +73,12 @@ class Builder:
             if step.optional:
                 return
             raise
+        path = self._without_links(step.target)
         try:
             if stat.S_ISDIR(os.fstat(source).st_mode):
-                target = below.open_folder(self._place, self._place + step.target)
+                target = below.open_folder(self._place, self._place + path)
             else:
-                target = self._empty_file(step.target)
+                target = self._empty_file(path)
             try:
                 # By descriptors: the way to the target may lead through folders that job code writes to.
                 namespaces.bind(f"/proc/self/fd/{source}", f"/proc/self/fd/{target}")
@@ -82,7 +86,7 @@ class Builder:
                 os.close(target)
         finally:
             os.close(source)
-        namespaces.restrict(self._place + step.target, read_only=step.read_only)
+        namespaces.restrict(self._place + path, read_only=step.read_only)
 
     def _memory(self, step: Memory) -> None:
         os.close(below.open_folder(self._place, self._place + step.target))
@@ -127,6 +131,10 @@ class Builder:
 
     def _seal(self, step: Seal) -> None:
         namespaces.make_read_only(self._place + step.target)
+
+    def _without_links(self, path: str) -> str:
+        """A path of the machine as it is without links: one in the new root would still lead into the old."""
+        return os.path.realpath(path) if self._mirrored and path not in _MADE_HERE and os.path.exists(path) else path
 
     def _empty_file(self, path: str) -> int:
         folder = below.open_folder(self._place, self._place + os.path.dirname(path))
