@@ -82,7 +82,9 @@ def _cause(detail: JobDetail) -> list[str]:
     from paddlecloud.model import causes
 
     job = detail.job
-    found = causes.of_job(job.stop, detail.tasks) if job.state.final and job.state is not JobState.SUCCESS else None
+    cluster = "" if job.placement is None else job.placement.cluster
+    failed = job.state.final and job.state is not JobState.SUCCESS
+    found = causes.of_job(job.stop, detail.tasks, cluster=cluster) if failed else None
     if found is None or found in (causes.STOPPED, causes.OTHER):
         return []
     return [f"it seems that {found.what}; what to do:", *(f"  - {remedy}" for remedy in found.remedies)]

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from paddlecloud.model import unseen
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.task import TaskReport, TaskState
 
@@ -242,6 +244,7 @@ OTHER = Cause(
     remedies=("read the end of its log",),
 )
 
+_NO_FILE = r"^FileNotFoundError: |[:;\]] No such file(?: or directory)?$|cd: can't cd to "
 _SIGNS: tuple[_Sign, ...] = (
     _Sign(cause=ENVIRONMENT, reason=_text(r"^its environment could not be built")),
     _Sign(cause=INPUT, reason=_text(r"which is an input of the job|an input of the job, is neither")),
@@ -286,7 +289,7 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign(cause=UNBOUND, lines=_text(r": unbound variable$|: parameter not set$")),
     _Sign(cause=NOT_FOUND, exit_codes=(127,)),
     _Sign(cause=PERMISSION, exit_codes=(126,), lines=_text(r"^PermissionError: |: Permission denied$")),
-    _Sign(cause=NO_FILE, lines=_text(r"^FileNotFoundError: |: No such file or directory$|cd: can't cd to ")),
+    _Sign(cause=NO_FILE, lines=_text(_NO_FILE)),
     _Sign(cause=_KILLED, signals=(signals.SIGKILL,)),
     _Sign(cause=_TERMINATED, signals=(signals.SIGTERM, signals.SIGINT, signals.SIGHUP)),
     _Sign(
@@ -295,6 +298,7 @@ _SIGNS: tuple[_Sign, ...] = (
     ),
     _Sign(cause=_RAISED, lines=_text(r"^Traceback \(most recent call last\):")),
 )
+_OF_MISSING_FILES = (NO_FILE, NOT_FOUND, PERMISSION)  # PERMISSION: of a script whose interpreter is not found
 _STOPS = {
     StopReason.NODE_LOST: NODE,
     StopReason.PREEMPTED: PREEMPTED,
@@ -308,21 +312,24 @@ ALL: tuple[Cause, ...] = tuple(
 )
 
 
-def of_task(task: TaskReport) -> Cause | None:
-    """Why a task failed; None: it has not."""
+def of_task(task: TaskReport, *, cluster: str = "") -> Cause | None:
+    """Why a task failed; None: it has not. `cluster` is where it ran, for remedies that name a setting."""
     if task.state is TaskState.LOST:
         return NODE
     if task.state is not TaskState.FAILED:
         return None
-    return next((sign.cause for sign in _SIGNS if sign.fits(task)), OTHER)
+    cause = next((sign.cause for sign in _SIGNS if sign.fits(task)), OTHER)
+    path = unseen.path_in(task.tail[-_TAIL:]) if cause in _OF_MISSING_FILES else ""
+    return replace(cause, remedies=(unseen.remedy(path, cluster), *cause.remedies)) if path else cause
 
 
-def of_job(stop: StopReason | None, tasks: Sequence[TaskReport]) -> Cause | None:
-    """Why a job ended without success, from why it was stopped and what is known of its tasks; None: it has not."""
+def of_job(stop: StopReason | None, tasks: Sequence[TaskReport], *, cluster: str = "") -> Cause | None:
+    """Why a job ended without success, from why it was stopped and what is known of its tasks; None: it has not.
+    `cluster` is where it ran, for remedies that name a setting."""
     if stop is None or stop is StopReason.DONE:
         return None
     if stop in _STOPS:
         return _STOPS[stop]
     failed = [task for task in tasks if task.state is TaskState.FAILED]
     first = min(failed, key=lambda task: (task.ended_at is None, task.ended_at), default=None)
-    return OTHER if first is None else of_task(first)
+    return OTHER if first is None else of_task(first, cluster=cluster)

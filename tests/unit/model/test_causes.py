@@ -26,6 +26,12 @@ TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <modu
         ({"exit_code": 126}, "not_permitted"),
         ({"exit_code": 1, "tail": f"{TRACE}PermissionError: [Errno 13] Permission denied: 'x'\n"}, "not_permitted"),
         ({"exit_code": 1, "tail": f"{TRACE}FileNotFoundError: [Errno 2] No such file\n"}, "missing_file"),
+        (
+            {"exit_code": 2, "tail": "python: can't open file '/data/x.py': [Errno 2] No such file or directory\n"},
+            "missing_file",
+        ),
+        ({"exit_code": 2, "tail": "sh: 1: cannot open /data/x: No such file\n"}, "missing_file"),
+        ({"exit_code": 1, "tail": f"{TRACE}x.NotFoundError: /data/x; No such file or directory\n"}, "missing_file"),
         ({"exit_code": 1, "tail": "/x/command: line 4: FOO: unbound variable\n"}, "unbound_variable"),
         ({"exit_code": 1, "tail": "OSError: [Errno 98] Address already in use\n"}, "port_in_use"),
         ({"exit_code": 1, "tail": "RuntimeError: No CUDA GPUs are available\n"}, "no_gpu"),
@@ -76,3 +82,71 @@ def test_what_has_not_failed_has_no_cause() -> None:
 def test_names_tell_causes_apart() -> None:
     names = [cause.name for cause in causes.ALL]
     assert len(names) == len(set(names)) > 15
+
+
+OWN = f"/srv/cloud/tasks/local/job-{'0' * 32}-1/trainer-0/own/work"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory:"
+
+
+@pytest.mark.parametrize(
+    ("found", "path", "folder"),
+    [
+        ({"exit_code": 1, "tail": f"{TRACE}{MISSING} '/data/train/part-0'\n"}, "/data/train/part-0", "/data"),
+        ({"exit_code": 1, "tail": f"{TRACE}{MISSING} '/scratch'\n"}, "/scratch", "/scratch"),
+        (
+            {"exit_code": 1, "tail": "cat: /mnt/nfs/cifar/x: No such file or directory\n"},
+            "/mnt/nfs/cifar/x",
+            "/mnt/nfs",
+        ),
+        ({"exit_code": 2, "tail": "sh: 1: cd: can't cd to /home/zhang/code\n"}, "/home/zhang/code", "/home/zhang"),
+        (
+            {"exit_code": 127, "tail": "sh: 1: /opt/conda/bin/python: not found\n"},
+            "/opt/conda/bin/python",
+            "/opt/conda",
+        ),
+        (
+            {"exit_code": 126, "tail": "sh: ./x: /opt/conda/bin/python: bad interpreter: No such file or directory\n"},
+            "/opt/conda/bin/python",
+            "/opt/conda",
+        ),
+        ({"exit_code": 1, "tail": f"{OWN}/run.sh: line 3: /data/x: No such file or directory\n"}, "/data/x", "/data"),
+        ({"exit_code": 1, "tail": f"{MISSING} '/data/a' -> '/pfs/local/home/you/a'\n"}, "/data/a", "/data"),
+    ],
+)
+def test_a_path_that_tasks_may_not_see_is_named_with_the_setting_that_shows_it(
+    found: dict[str, object], path: str, folder: str
+) -> None:
+    task = TaskReport(name="a-0", state=TaskState.FAILED, **found)  # type: ignore[arg-type]
+    cause = causes.of_job(StopReason.TASK_FAILED, [task], cluster="cce")
+    assert cause is not None
+    first = cause.remedies[0]
+    assert first.startswith(f"if {path} exists on the server's machine: tasks of a shared server do not see it")
+    assert first.endswith(f'ask the operator to add visible = ["{folder}"] to [clusters.cce]')
+    usual = next(one for one in causes.ALL if one.name == cause.name)
+    assert cause.remedies[1:] == usual.remedies
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        f"{MISSING} 'data/x'\n",
+        f"{MISSING} '/pfs/local/home/you/x'\n",
+        f"{MISSING} '/tmp/x'\n",
+        f"{MISSING} '/usr/share/x'\n",
+        f"{MISSING} '{OWN}/x'\n",
+        f"{OWN}/run.sh: line 3: x.txt: No such file or directory\n",
+        f"{MISSING} 'hdfs://namenode:54310/data/x'\n",
+        f"{MISSING} '../data/x'\n",
+        f"see /data/x for help\n{MISSING} 'x'\n",
+    ],
+)
+def test_a_path_that_tasks_have_or_that_is_relative_is_not_said_to_be_unseen(tail: str) -> None:
+    cause = causes.of_task(TaskReport(name="a-0", state=TaskState.FAILED, exit_code=1, tail=tail))
+    assert cause == causes.NO_FILE
+
+
+def test_a_cluster_that_is_not_known_is_left_to_the_reader() -> None:
+    task = TaskReport(name="a-0", state=TaskState.FAILED, exit_code=1, tail=f"{MISSING} '/data/x'\n")
+    cause = causes.of_task(task)
+    assert cause is not None
+    assert cause.remedies[0].endswith("to [clusters.NAME]")

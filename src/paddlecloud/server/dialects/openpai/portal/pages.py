@@ -194,7 +194,8 @@ def _why(found: JobDetail) -> Html:
     if not record.state.final or record.state is JobState.SUCCESS:
         return Html("")
     failed = shapes.first_failed(found)
-    cause = causes.of_job(record.stop, found.tasks)
+    cluster = "" if record.placement is None else record.placement.cluster
+    cause = causes.of_job(record.stop, found.tasks, cluster=cluster)
     parts = [tag("h2", "How it ended"), tag("p", record.error or states.state(record).lower())]
     if cause is not None:
         parts.append(tag("p", f"It seems that {cause.what}."))
