@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import paddlecloud.runtime
 from paddlecloud.backends.base import Backend
 from paddlecloud.backends.forking import Forker
 from paddlecloud.backends.local import LocalBackend, interpreter_path
@@ -13,6 +15,9 @@ from paddlecloud.model.errors import ConfigError
 from paddlecloud.runtime import cgroups
 
 _ANSWER_SECONDS = 2
+_NO_RANGE = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from paddlecloud.runtime import rootless; print(rootless.problem())"
+)
 _VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
@@ -44,6 +49,26 @@ def namespaces_at(root: Path) -> str:
             return forker.isolation.partition(";")[0]
         finally:
             forker.close()
+
+
+def no_range() -> str:
+    """Why this account has no user ids of its own to give to tasks; "" if it has.
+
+    A process of its own tries it: this one may have threads, and cannot fork safely.
+    """
+    words = [sys.executable, "-c", _NO_RANGE, str(Path(paddlecloud.runtime.__file__).parents[2])]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it could not be tried: {error}"
+    return said.stdout.strip()
+
+
+def gives_out_ids(pid: int, account: int) -> bool:
+    """Whether a server of a plain account is root of that account's range of ids, as runtime/rootless.py makes it."""
+    lines = Path(f"/proc/{pid}/uid_map").read_text().splitlines()
+    mapped = [tuple(int(word) for word in line.split()) for line in lines]
+    return (0, account, 1) in mapped and any(count > 1 for _, _, count in mapped)
 
 
 def interpreter(asked: str | None) -> str:

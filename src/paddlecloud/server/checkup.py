@@ -31,6 +31,7 @@ CHECKS: Sequence[Check] = (
     parts.clusters,
     datacenters.datacenters,
     machine.isolation,
+    machine.task_folders,
     machine.python,
     machine.open_files,
     machine.port,

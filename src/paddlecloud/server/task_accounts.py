@@ -42,21 +42,21 @@ class TaskAccounts:
 
 
 def take_range(settings: Settings) -> None:
-    """Let a server of a plain account give out ids of that account's range in /etc/subuid, where it has one.
-
-    Slurm's jobs as other accounts need sudo, which such a server could not use any more.
-    """
-    by_sudo = any(cluster.accounts for cluster in settings.clusters.values())
-    if _wants_accounts(settings) and os.geteuid() != 0 and not by_sudo and not rootless.problem():
+    """Let a server of a plain account give out ids of that account's range in /etc/subuid, where it has one."""
+    if wants_accounts(settings) and os.geteuid() != 0 and not needs_sudo(settings) and not rootless.problem():
         rootless.enter()
+
+
+def needs_sudo(settings: Settings) -> bool:
+    """Whether Slurm's jobs run as other accounts, by sudo, which does not work in a user namespace."""
+    return any(cluster.accounts for cluster in settings.clusters.values())
 
 
 def open_accounts(settings: Settings, numbers: TaskAccountNumbers) -> TaskAccounts:
     """Accounts for the tasks of this server, if it may give them out."""
     if has_accounts(settings):
         ids = range_of(settings)
-        if not namespaces.in_user_namespace():
-            _check_unused(ids)
+        check_unused(ids)
         return TaskAccounts(numbers, ids)
     if os.geteuid() != 0 and numbers.last() is not None:
         raise ConfigError(
@@ -68,10 +68,11 @@ def open_accounts(settings: Settings, numbers: TaskAccountNumbers) -> TaskAccoun
 
 def has_accounts(settings: Settings) -> bool:
     """Whether tasks of different users run as different accounts of this machine."""
-    return _wants_accounts(settings) and os.geteuid() == 0 and rootless.maps(range_of(settings))
+    return wants_accounts(settings) and os.geteuid() == 0 and rootless.maps(range_of(settings))
 
 
-def _wants_accounts(settings: Settings) -> bool:
+def wants_accounts(settings: Settings) -> bool:
+    """Whether tasks of different users are to run as different accounts, where the machine allows it."""
     local = any(cluster.backend == LOCAL and cluster.isolate for cluster in settings.clusters.values())
     return local and not settings.embedded
 
@@ -80,7 +81,10 @@ def range_of(settings: Settings) -> range:
     return _IN_NAMESPACE if namespaces.in_user_namespace() else settings.jobs.uids or DEFAULT
 
 
-def _check_unused(ids: range) -> None:
+def check_unused(ids: range) -> None:
+    """Raises ConfigError if an account or a range of this machine has any of these ids."""
+    if namespaces.in_user_namespace():
+        return  # the account's own range
     for used, whose in _used():
         if used.start < ids.stop and ids.start < used.stop:
             raise ConfigError(

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddlecloud.backends.base import Backend
+from paddlecloud.runtime import rootless
 from paddlecloud.server.datadir import DataFolder
 from paddlecloud.server.settings import Settings
 
@@ -32,7 +33,7 @@ class Site:
         """The user id that the server runs as; of one that does not run, the owner of its folder, who alone may start
         it, or who looks."""
         if self.backends is not None:
-            return os.geteuid()
+            return rootless.own_uid()
         try:
             pid = self.running_pid
             return self.folder.root.stat().st_uid if pid is None else _user_of(pid)
