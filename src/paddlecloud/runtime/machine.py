@@ -14,10 +14,11 @@ _ETC = "/etc"
 # Names of hosts and users, certificates, fonts, libraries: what programs read, and nothing of this machine's accounts.
 _ETC_FILES = (
     "resolv.conf hosts host.conf gai.conf services protocols nsswitch.conf localtime timezone ld.so.cache ld.so.conf "
-    "os-release debian_version machine-id mime.types"
+    "os-release debian_version machine-id mime.types pip.conf uv/uv.toml ssl/openssl.cnf pki/tls/openssl.cnf"
 ).split()
 _ETC_FOLDERS = (
-    "ssl pki ca-certificates crypto-policies alternatives ld.so.conf.d fonts OpenCL vulkan java* python*"
+    "ssl/certs pki/ca-trust pki/java pki/tls/certs ca-certificates crypto-policies "
+    "alternatives ld.so.conf.d fonts OpenCL vulkan java* python*"
 ).split()
 # Of a person's /run: how hosts and users are found by name, disks that were plugged in, GPUs, programs of NixOS.
 _RUN = (
@@ -106,11 +107,12 @@ def _made_from(config: str) -> list[str]:
 
 
 def _etc_files() -> dict[str, bytes]:
-    """By content: a link may lead into a folder that tasks do not see."""
+    """By content: a link may lead into a folder that tasks do not see. Only what everybody on the machine may read."""
     found = {}
     for name in _ETC_FILES:
         with suppress(OSError):
-            found[name] = smallfiles.read(f"{_ETC}/{name}")
+            if os.stat(f"{_ETC}/{name}").st_mode & stat.S_IROTH:
+                found[name] = smallfiles.read(f"{_ETC}/{name}")
     return found
 
 

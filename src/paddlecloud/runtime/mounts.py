@@ -104,8 +104,7 @@ class Builder:
         os.symlink(step.leads_to, self._place + step.target)
 
     def _file(self, step: File) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self._place + step.target)
+        os.close(below.open_folder(self._place, self._place + os.path.dirname(step.target)))
         smallfiles.write_new(self._place + step.target, step.content, 0o644)
 
     def _device(self, step: Device) -> None:

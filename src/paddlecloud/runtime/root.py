@@ -193,11 +193,12 @@ def accounts(task: TaskFile, account: int) -> dict[str, str]:
     """/etc/passwd and /etc/group with root and the account of the task; `account`: of tasks that have no own one."""
     uid = account if task.uid is None else task.uid
     groups = "".join(f"shared{gid}:x:{gid}:\n" for gid in sorted(set(task.shared.values())))
-    own_user = f"{task.account}:x:{uid}:{uid}::{task.home}:/bin/sh\n" if uid else ""
-    own_group = f"{task.account}:x:{uid}:\n" if uid else ""
+    # The admin of a server that root started is called root too, and has an account of its own as any other user.
+    names = {"root": 0, task.account: uid} if uid else {"root": 0}
+    homes = {0: "/", uid: task.home}
     return {
-        "passwd": f"root:x:0:0::{'/' if uid else task.home}:/bin/sh\n{own_user}",
-        "group": f"root:x:0:\n{own_group}{groups}",
+        "passwd": "".join(f"{name}:x:{number}:{number}::{homes[number]}:/bin/sh\n" for name, number in names.items()),
+        "group": "".join(f"{name}:x:{number}:\n" for name, number in names.items()) + groups,
     }
 
 

@@ -59,9 +59,14 @@ def open_accounts(settings: Settings, numbers: TaskAccountNumbers) -> TaskAccoun
         check_unused(ids)
         return TaskAccounts(numbers, ids)
     if os.geteuid() != 0 and numbers.last() is not None:
+        sudo = (
+            "accounts of a Slurm cluster need sudo, which a server with a range cannot use"
+            if needs_sudo(settings)
+            else ""
+        )
         raise ConfigError(
             "tasks of this server ran as accounts of their own, to which users' files belong, and it cannot give them "
-            f"out any more: {rootless.problem() or 'start it as the account that ran it before'}"
+            f"out any more: {sudo or rootless.problem() or 'start it as the account that ran it before'}"
         )
     return TaskAccounts()
 

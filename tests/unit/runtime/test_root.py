@@ -107,11 +107,19 @@ def test_the_environment_of_a_task_is_writable_only_while_it_is_built() -> None:
         assert found["/data/environments/me/1"].read_only is not building
 
 
-@pytest.mark.parametrize(("uid", "line"), [(None, "root:x:1000:1000::/x/home"), (7, "root:x:7:7::/x/home")])
-def test_passwd_names_root_and_the_account_of_the_task(uid: int | None, line: str) -> None:
-    task: TaskFile = alone(uid=uid, shared={"/pfs/a/shared/lab": 99})
+@pytest.mark.parametrize(
+    ("uid", "account", "lines"),
+    [
+        (None, "lab", ["root:x:0:0::/:/bin/sh", "lab:x:1000:1000::/x/home:/bin/sh"]),
+        (7, "ann@example.com", ["root:x:0:0::/:/bin/sh", "ann@example.com:x:7:7::/x/home:/bin/sh"]),
+        (7, "root", ["root:x:7:7::/x/home:/bin/sh"]),
+        (0, "root", ["root:x:0:0::/x/home:/bin/sh"]),
+    ],
+)
+def test_passwd_names_root_and_the_account_of_the_task(uid: int | None, account: str, lines: list[str]) -> None:
+    task: TaskFile = alone(uid=uid, account=account, shared={"/pfs/a/shared/lab": 99})
     found = accounts(task, 1000)
-    assert found["passwd"].splitlines() == ["root:x:0:0::/:/bin/sh", f"{line}:/bin/sh"]
+    assert found["passwd"].splitlines() == lines
     assert "shared99:x:99:" in found["group"]
 
 
