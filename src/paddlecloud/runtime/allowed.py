@@ -68,8 +68,8 @@ def _works(isolation: Isolation, scratch: str) -> bool:
             with open(os.path.join(folders[3], "written"), "wb"):
                 pass
             os.unlink(os.path.join(folders[3], "written"))
-        shown: list[Step] = [Memory("/dev", "mode=755"), Terminals(), Proc(), Bind(scratch, scratch, read_only=False)]
-        plan = Plan("mode=755", [Bind("/usr", "/usr")], shown)
+        devices: list[Step] = [Proc(), Memory("/dev", "mode=755"), Terminals()]
+        plan = Plan("mode=755", [Bind("/usr", "/usr")], [Bind(scratch, scratch, read_only=False)], devices)
         Builder(os.path.join(scratch, "lower"), None, pid=isolation.pid, guarded=True).enter(plan)
         privileges.drop(None, [])
         if isolation.landlock:

@@ -24,6 +24,7 @@ from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.mounts import Builder
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.root import Plan
 from paddlecloud.runtime.taskfile import TaskFile
 
 # What is ignored stays so after exec: by Python SIGPIPE, under nohup SIGHUP, and a command expects neither.
@@ -45,6 +46,7 @@ class Inside(NamedTuple):
     folder: TaskFolder
     isolation: Isolation
     machine: Machine | None
+    plan: Plan | None  # of the root folder, if it runs in no environment
     leaf: Leaf
     limits: Limits
     log: int
@@ -93,7 +95,9 @@ class Inside(NamedTuple):
         namespaces.enter_mounts()
         inputs.show(self.folder, self._fill())
         self.leaf.join()  # before the groups are read-only
-        plan = root.plan(self.task, self.folder, self.machine, self.packages, building=self.building)
+        plan = self.plan
+        if plan is None or self.packages is not None:
+            plan = root.plan(self.task, self.folder, self.machine, self.packages, building=self.building)
         as_root = (self.machine.account if self.task.uid is None else self.task.uid) == 0
         builder = Builder(
             self.folder.mount,

@@ -9,6 +9,7 @@ from typing import Callable
 
 from paddlecloud.runtime import below, namespaces, smallfiles
 from paddlecloud.runtime.root import (
+    PFS,
     Bind,
     Cover,
     Device,
@@ -61,65 +62,74 @@ class Builder:
         namespaces.make_memory_writable(self._place)
         for step in plan.own:
             self._do(step)
+        namespaces.restrict(self._place, read_only=False)
+        for step in plan.devices:
+            self._do(step)
         namespaces.change_root(self._place)
 
     def _do(self, step: Step) -> None:
         self._steps[type(step)](step)
 
     def _bind(self, step: Bind) -> None:
+        target = self._place + self._without_links(step.target)
         try:
-            source = os.open(step.source, os.O_PATH | os.O_CLOEXEC)
+            if step.target.startswith(f"{PFS}/"):
+                self._bind_within(step.source, target)
+            else:
+                self._make_place_for(step.source, target)
+                namespaces.bind(step.source, target)
         except FileNotFoundError:
             if step.optional:
                 return
             raise
-        path = self._without_links(step.target)
+        if step.read_only:
+            namespaces.restrict(target, read_only=True)
+
+    def _bind_within(self, source: str, target: str) -> None:
+        """By descriptors: the way to a folder within a user's folder is that user's, and a link may lead anywhere."""
+        place = below.open_folder(self._place, target)
         try:
-            if stat.S_ISDIR(os.fstat(source).st_mode):
-                target = below.open_folder(self._place, self._place + path)
-            else:
-                target = self._empty_file(path)
-            try:
-                # By descriptors: the way to the target may lead through folders that job code writes to.
-                namespaces.bind(f"/proc/self/fd/{source}", f"/proc/self/fd/{target}")
-            finally:
-                os.close(target)
+            namespaces.bind(source, f"/proc/self/fd/{place}")
         finally:
-            os.close(source)
-        namespaces.restrict(self._place + path, read_only=step.read_only)
+            os.close(place)
+
+    def _make_place_for(self, source: str, target: str) -> None:
+        if stat.S_ISDIR(os.stat(source).st_mode):
+            _make_folder(target)
+        else:
+            _make_folder(os.path.dirname(target))
+            with suppress(FileExistsError):
+                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
     def _memory(self, step: Memory) -> None:
-        os.close(below.open_folder(self._place, self._place + step.target))
+        _make_folder(self._place + step.target)
         namespaces.mount_memory(self._place + step.target, step.options)
 
     def _folder(self, step: Folder) -> None:
-        made = below.open_folder(self._place, self._place + step.target)
-        try:
-            if self._owner is not None and step.own:
-                os.fchown(made, self._owner, self._owner)
-        finally:
-            os.close(made)
+        _make_folder(self._place + step.target)
+        if self._owner is not None and step.own:
+            os.chown(self._place + step.target, self._owner, self._owner)
 
     def _link(self, step: Link) -> None:
         os.symlink(step.leads_to, self._place + step.target)
 
     def _file(self, step: File) -> None:
-        os.close(below.open_folder(self._place, self._place + os.path.dirname(step.target)))
+        _make_folder(self._place + os.path.dirname(step.target))
         smallfiles.write_new(self._place + step.target, step.content, 0o644)
 
     def _device(self, step: Device) -> None:
-        os.close(self._empty_file(step.path))
+        self._make_place_for(step.path, self._place + step.path)
         namespaces.bind_device(step.path, self._place + step.path)
 
     def _proc(self, step: Proc) -> None:
-        os.close(below.open_folder(self._place, self._place + step.target))
+        _make_folder(self._place + step.target)
         if self._pid:
             namespaces.mount_proc(self._place + step.target, guarded=self._guarded)
         else:
             namespaces.bind("/proc", self._place + step.target)
 
     def _terminals(self, step: Terminals) -> None:
-        os.close(below.open_folder(self._place, self._place + step.target))
+        _make_folder(self._place + step.target)
         namespaces.mount_terminals(self._place + step.target)
 
     def _cover(self, step: Cover) -> None:
@@ -135,12 +145,13 @@ class Builder:
         """A path of the machine as it is without links: one in the new root would still lead into the old."""
         return os.path.realpath(path) if self._mirrored and path not in _MADE_HERE and os.path.exists(path) else path
 
-    def _empty_file(self, path: str) -> int:
-        folder = below.open_folder(self._place, self._place + os.path.dirname(path))
-        try:
-            with suppress(FileExistsError):
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                return os.open(os.path.basename(path), flags, 0o644, dir_fd=folder)
-            return os.open(os.path.basename(path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        finally:
-            os.close(folder)
+
+def _make_folder(path: str) -> None:
+    """Make a folder of the new root, with those above it; no job code runs that could put a link there."""
+    try:
+        os.mkdir(path, 0o755)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        os.mkdir(path, 0o755)

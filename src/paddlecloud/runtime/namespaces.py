@@ -37,6 +37,7 @@ _MOUNT_SETATTR = 442  # its number on every architecture; Linux 5.12
 _MOUNT_ATTR_RDONLY = 1
 _MOUNT_ATTR_NOSUID = 2
 _MOUNT_ATTR_NODEV = 4
+_MOUNT_ATTR_NOEXEC = 8
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 
@@ -61,6 +62,19 @@ _libc_setns = _call("setns", ctypes.c_int, ctypes.c_int)
 _libc_mount = _call("mount", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 _libc_prctl = _call("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
 _libc_umount = _call("umount2", ctypes.c_char_p, ctypes.c_int)
+_Attributes = ctypes.c_uint64 * 4  # what to set; then what to clear, propagation and a user namespace
+_libc_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_libc_syscall.argtypes = (
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_uint,
+    ctypes.POINTER(_Attributes),
+    ctypes.c_size_t,
+)
+_WRITABLE = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV)
+_READ_ONLY = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | _MOUNT_ATTR_RDONLY)
+_DEVICE = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NOEXEC)
 
 
 class Isolation(NamedTuple):
@@ -175,18 +189,14 @@ def make_read_only(mounted: str) -> None:
 def bind_device(device: str, target: str) -> None:
     """Show a device file at `target`, and let nothing be run from it."""
     _mount(os.fsencode(device), os.fsencode(target), None, _MS_BIND, None)
-    _remount(target, _MS_NOSUID | _MS_NOEXEC)
+    if not _set_attributes(target, _DEVICE, 0):
+        _remount(target, _MS_NOSUID | _MS_NOEXEC)
 
 
 def restrict(mounted: str, *, read_only: bool) -> None:
     """Forbid setuid programs and devices, and writing if asked, on a mount and all that is mounted below it."""
-    forbidden = _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | (_MOUNT_ATTR_RDONLY if read_only else 0)
-    wanted = (ctypes.c_uint64 * 4)(forbidden)  # to set; then to clear, propagation and a user namespace
-    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(mounted), _AT_RECURSIVE, wanted, 32) == 0:
-        return
-    if ctypes.get_errno() != errno.ENOSYS:
-        _check(-1, "mount_setattr", os.fsencode(mounted))
-    restrict_each(mounted, read_only=read_only)
+    if not _set_attributes(mounted, _READ_ONLY if read_only else _WRITABLE, _AT_RECURSIVE):
+        restrict_each(mounted, read_only=read_only)
 
 
 def restrict_each(mounted: str, *, read_only: bool) -> None:
@@ -239,6 +249,15 @@ def become_subreaper() -> None:
 def forbid_tracing() -> None:
     """Let no process without CAP_SYS_PTRACE look into this one, also one of the same account."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _set_attributes(mounted: str, wanted: Any, flags: int) -> bool:
+    """Whether the kernel could; before Linux 5.12 it has no such call."""
+    if _libc_syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(mounted), flags, wanted, 32) == 0:
+        return True
+    if ctypes.get_errno() != errno.ENOSYS:
+        _check(-1, "mount_setattr", os.fsencode(mounted))
+    return False
 
 
 def _remount(mounted: str, flags: int) -> None:

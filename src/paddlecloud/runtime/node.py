@@ -60,7 +60,7 @@ def _order(folder: TaskFolder, isolation: Isolation, environ: Mapping[str, str])
     try:
         order = read_order(folder.path, _survey if isolation.mount else None, settled)
     except AllocationError as error:
-        return Order(folder, None, {}, None, str(error))
+        return Order(folder, None, {}, None, None, str(error))
     parted = isolation.mount and isolation.landlock > 0
     if order.task is not None and not parted and not order.task.unisolated:
         lack = "this node has no Landlock" if isolation.mount else _NO_NAMESPACES

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 from typing import Sequence
 
-_PR_CAPBSET_DROP = 24
+_PR_SET_SECUREBITS = 28
+_NOROOT_FOR_GOOD = 3  # SECBIT_NOROOT and its lock
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_MOST_CAPABILITIES = 64
 _JOIN_SESSION_KEYRING = 1
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 
@@ -25,7 +24,7 @@ _syscall = _libc.syscall
 def drop(uid: int | None, groups: Sequence[int]) -> None:
     """Become the account `uid`, in these groups besides its own, without any privilege; None: stay this account."""
     join_own_keyring()
-    _drop_bounding_set()
+    _make_root_ordinary()
     if uid is not None:
         os.setgroups(list(groups))
         os.setresgid(uid, uid, uid)
@@ -43,15 +42,10 @@ def join_own_keyring() -> None:
         _syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
-def _drop_bounding_set() -> None:
-    """Without it root would get all capabilities back when it starts a program."""
-    for capability in range(_MOST_CAPABILITIES):
-        if _prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-            if ctypes.get_errno() == errno.EPERM and os.geteuid() != 0:
-                return  # an account without capabilities gets none by starting a program
-            if ctypes.get_errno() == errno.EINVAL:
-                return  # the kernel knows no more
-            _check(-1, "capabilities")
+def _make_root_ordinary() -> None:
+    """Else root would get all capabilities back when it starts a program."""
+    if os.geteuid() == 0:
+        _check(_prctl(_PR_SET_SECUREBITS, _NOROOT_FOR_GOOD, 0, 0, 0), "securebits")
 
 
 def _check(result: int, what: str) -> None:

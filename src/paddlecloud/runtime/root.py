@@ -89,11 +89,13 @@ Step = Union[Bind, Memory, Folder, Link, File, Device, Proc, Terminals, Cover, S
 
 
 class Plan(NamedTuple):
-    """How to build a root folder. `fixed` becomes read-only as a whole before `own` follows."""
+    """How to build a root folder. `fixed` becomes read-only as a whole before `own` follows; setuid programs and device
+    files are forbidden in both before `devices` follow."""
 
     top: str  # options of the folder in memory that everything is mounted in
     fixed: Sequence[Step]
     own: Sequence[Step]
+    devices: Sequence[Step] = ()
 
 
 def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | None, *, building: bool) -> Plan:
@@ -107,14 +109,14 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     as_they_are = [step for step in (*fixed, *own) if isinstance(step, Bind) and step.source == step.target]
     own += _covers(task.hidden, machine, [step.target for step in as_they_are])
     own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
-    own += [Proc(), *_devices(task, machine, owner)]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
     own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
     own += [Bind(task.tree, folder.mount)] if task.tree is not None else []
     own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
     own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
     own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]
-    return Plan(_TOP + owner, fixed, [*own, *_pfs(task.mounts, task.writable)])
+    own += _pfs(task.mounts, task.writable)
+    return Plan(_TOP + owner, fixed, own, [Proc(), *_devices(task, machine, owner)])
 
 
 def files(task: TaskFile) -> dict[str, str]:

@@ -38,6 +38,7 @@ from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.memory import MemoryWatch
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
+from paddlecloud.runtime.root import Plan, plan
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
@@ -57,6 +58,7 @@ class Order(NamedTuple):
     task: TaskFile | None
     environment: dict[str, str]
     machine: Machine | None  # what its root folder is made from; None: it gets none of its own
+    plan: Plan | None  # of that root folder, for a task that needs no environment
     problem: str  # what keeps it from starting, or ""
 
 
@@ -70,8 +72,10 @@ def read_order(
         task = taskfile.read(folder.task_file)
         task = task if settle is None else settle(task)
     except (OSError, TaskFileError) as error:
-        return Order(folder, None, {}, None, describe(error))
-    return Order(folder, task, variables.environment(task), None if look is None else look(task), "")
+        return Order(folder, None, {}, None, None, describe(error))
+    machine = None if look is None else look(task)
+    planned = None if machine is None else plan(task, folder, machine, None, building=False)
+    return Order(folder, task, variables.environment(task), machine, planned, "")
 
 
 def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> Ended | None:
@@ -157,7 +161,7 @@ class _Supervision:
         self._folder = order.folder
         self._environment = order.environment
         self._isolation = isolation
-        self._machine = order.machine
+        self._machine, self._plan = order.machine, order.plan
         self._own_account = task.uid if isolation.mount else None
         self._leaf = leaf
         self._log = log
@@ -303,6 +307,7 @@ class _Supervision:
             folder=self._folder,
             isolation=self._isolation,
             machine=self._machine,
+            plan=self._plan,
             leaf=self._leaf,
             limits=self._limits,
             log=self._log.fd,

@@ -92,12 +92,12 @@ def test_a_persons_own_server_shows_that_persons_machine_without_the_servers_fil
     [({}, []), ({"gpus": [1]}, MACHINE.gpu_devices), ({"whole_machine": True}, MACHINE.gpu_devices)],
 )
 def test_gpus_are_there_for_tasks_that_asked_for_some(changes: dict[str, object], devices: list[str]) -> None:
-    found = [step.path for step in made(**changes).own if isinstance(step, Device)]
+    found = [step.path for step in made(**changes).devices if isinstance(step, Device)]
     assert [path for path in found if "nvidia" in path] == devices
 
 
 def test_shared_memory_is_within_the_tasks_limit_and_its_accounts() -> None:
-    [memory] = [step for step in made(uid=7, memory_bytes=1 << 30).own if getattr(step, "target", "") == "/dev/shm"]
+    [memory] = [step for step in made(uid=7, memory_bytes=1 << 30).devices if getattr(step, "target", "") == "/dev/shm"]
     assert memory == Memory("/dev/shm", f"mode=1777,uid=7,gid=7,size={1 << 30}")
 
 
