@@ -109,7 +109,7 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own += [Proc(), *_devices(task, machine, owner)]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
     own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
-    own += [Bind(task.tree, folder.mount)] if task.tree is not None else []
+    own += [Folder(folder.mount) if task.tree is None else Bind(task.tree, folder.mount)]
     own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
     own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
     own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]

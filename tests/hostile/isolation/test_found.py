@@ -1,0 +1,151 @@
+"""Ways out of a task that were found by attacking live servers: links in the place of names that the server trusts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from paddlecloud.model.job import JobSpec, RoleSpec, Shell
+from tests.hostile.isolation.boxes import ROOT, Account, Box, Person, python
+
+SECRET = "alices-secret-0815"
+KERNEL_SETTING = Path("/proc/sys/kernel/domainname")
+
+
+@pytest.fixture
+def alice(server: Box) -> Person:
+    return server.person("alice")
+
+
+@pytest.fixture
+def mallory(server: Box) -> Person:
+    return server.person("mallory")
+
+
+def begin_restarting(person: Person, script: str, *, shell: Shell = Shell.SH, folder: Path | None = None) -> str:
+    """A job whose one task is started again once, in what it has left."""
+    role = RoleSpec(name="trainer", count=1, command=script, restarts=1, shell=shell)
+    return person.client.submit(folder, spec=JobSpec(roles=(role,), name="restarting")).id
+
+
+def run_restarting(person: Person, script: str, *, shell: Shell = Shell.SH) -> str:
+    job = begin_restarting(person, script, shell=shell)
+    person.client.wait(job, timeout=90)
+    return person.said(job)
+
+
+@pytest.mark.parametrize("name", ["tmp", "mount", "home", "work"])
+def test_a_link_that_a_task_leaves_in_its_folder_shows_it_nothing_after_a_restart(
+    server: Box, alice: Person, mallory: Person, name: str
+) -> None:
+    """ln -s / own/tmp; exit 1: the restarted task had the machine's root at /tmp, and the server's key."""
+    alice.run(f"echo {SECRET} > /pfs/local/home/alice/secret")
+    data = server.data
+    said = run_restarting(
+        mallory,
+        f"""own=$(dirname $HOME)
+if [ -L $own/{name} ]; then
+    for top in /tmp /var/tmp $own/{name} $own/mount $own/../mount .; do
+        ls $top/etc/shadow && [ ! $top/etc -ef /etc ] && echo MACHINE at $top
+        head -c 8 $top{data}/key && echo KEY at $top
+        cat $top{data}/pfs/local/home/alice/secret
+    done
+    exit 0
+fi
+rm -rf $own/{name}; ln -s / $own/{name}; exit 1""",
+    )
+    assert "restart 1 of 1" in said
+    assert "MACHINE" not in said
+    assert "KEY" not in said
+    assert SECRET not in said
+
+
+def test_a_command_is_not_written_through_a_link_by_a_privileged_process(server: Box, mallory: Person) -> None:
+    """The script of a restarted task was written by root: through a link to a setting of the kernel, for one."""
+    before = KERNEL_SETTING.read_text()
+    try:
+        said = run_restarting(
+            mallory,
+            f"own=$(dirname $HOME); rm -f $own/command; ln -s {KERNEL_SETTING} $own/command; exit 1",
+            shell=Shell.BASH,
+        )
+        assert "restart 1 of 1" in said
+        assert KERNEL_SETTING.read_text() == before
+    finally:
+        if server.kind == ROOT:
+            KERNEL_SETTING.write_text(before)
+
+
+SEND_OWN = """
+import array, os, socket, sys
+own = os.path.dirname(os.environ["HOME"])
+os.chmod(own, 0o777)
+listening = socket.socket(socket.AF_UNIX)
+listening.bind("\\0" + sys.argv[1])
+listening.listen()
+print("listening", flush=True)
+connection, _ = listening.accept()
+fds = array.array("i", [os.open(own, os.O_RDONLY | os.O_DIRECTORY)])
+connection.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+connection.recv(1)
+sys.exit(int(sys.argv[2]))
+"""
+PUT_LINK = """
+import array, os, socket, sys, time
+line = socket.socket(socket.AF_UNIX)
+line.connect("\\0" + sys.argv[1])
+fds = array.array("i")
+_, ancillary, _, _ = line.recvmsg(1, socket.CMSG_SPACE(fds.itemsize))
+fds.frombytes(ancillary[0][2][: fds.itemsize])
+if sys.argv[3] == "later":
+    line.close()
+    time.sleep(3)  # the task ends, and its folder is kept for the next one
+try:
+    os.rename("work", "aside", src_dir_fd=fds[0], dst_dir_fd=fds[0])
+    os.symlink(sys.argv[2], "work", dir_fd=fds[0])
+    print("put a link")
+except OSError as error:
+    print("refused", error)
+"""
+
+
+def test_a_folder_that_is_used_again_changes_no_mode_through_a_link(
+    server: Box, mallory: Person, local_attacker: Account, tmp_path: Path
+) -> None:
+    """A local shell was handed a descriptor of own/, and put a link to a file of the server's there between two jobs:
+    the next one made that file readable for all."""
+    victim = server.data / "victim"
+    victim.write_text("closed")
+    victim.chmod(0o600)
+    os.chown(victim, server.data.stat().st_uid, server.data.stat().st_gid)
+    meeting = f"paddlecloud-spare-{os.getpid()}-{server.data.parent.name}"
+    job = mallory.begin(python(SEND_OWN, meeting, "0"))
+    mallory.hears(job, "listening")
+    told = local_attacker.run("/usr/bin/env", "python3", "-c", PUT_LINK, meeting, str(victim), "later")
+    assert "put a link" in told or "refused" in told, told
+    for _ in range(2):
+        mallory.run("true")
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o600
+
+
+def test_a_working_directory_is_not_mounted_through_a_link(
+    server: Box, mallory: Person, local_attacker: Account, tmp_path: Path
+) -> None:
+    """A local shell put a link in the place of the working directory, in which the restarted task got its overlay:
+    over /proc, by which all other mounts were made, or over any folder of the machine."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "marker").write_text("of mallory\n")
+    meeting = f"paddlecloud-work-{os.getpid()}-{server.data.parent.name}"
+    again = "[ -e /usr/share/marker ] && echo MOUNTED && exit 0; [ -e $HOME/second ] && exit 0; touch $HOME/second; "
+    job = begin_restarting(mallory, again + python(SEND_OWN, meeting, "1"), folder=folder)
+    mallory.hears(job, "listening")
+    told = local_attacker.run("/usr/bin/env", "python3", "-c", PUT_LINK, meeting, "/usr/share", "now")
+    assert "put a link" in told, told
+    mallory.client.wait(job, timeout=90)
+    said = mallory.said(job)
+    assert "restart 1 of 1" in said
+    assert "MOUNTED" not in said
