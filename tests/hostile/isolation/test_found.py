@@ -149,3 +149,39 @@ def test_a_working_directory_is_not_mounted_through_a_link(
     said = mallory.said(job)
     assert "restart 1 of 1" in said
     assert "MOUNTED" not in said
+
+
+KEEP_KEY = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+number = 248 if os.uname().machine == "x86_64" else 217
+libc.syscall(number, b"user", b"key-of-alice", b"alices-secret-0815", 18, -4)
+print("kept", flush=True)
+time.sleep(60)
+"""
+TAKE_KEY = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+keyctl = 250 if os.uname().machine == "x86_64" else 219
+found = [line.split() for line in open("/proc/keys")]
+for words in found:
+    libc.syscall(keyctl, 8, int(words[0], 16), -2)  # link it to a keyring of this process, and so possess what is in it
+for words in found:
+    text = ctypes.create_string_buffer(100)
+    libc.syscall(keyctl, 11, int(words[0], 16), text, 100)
+    print(words, text.raw)
+print("tried-all")
+"""
+
+
+def test_no_key_of_another_task_is_read_by_the_keyring_of_their_account(
+    server: Box, alice: Person, mallory: Person
+) -> None:
+    """All tasks of a plain account's server have one uid: /proc/keys named the keyrings of the others, and keyctl
+    linked and read them."""
+    job = alice.begin(python(KEEP_KEY))
+    alice.hears(job, "kept")
+    said = mallory.run(python(TAKE_KEY))
+    assert "tried-all" in said
+    assert SECRET not in said
+    alice.client.kill(job)
