@@ -185,3 +185,23 @@ def test_no_key_of_another_task_is_read_by_the_keyring_of_their_account(
     assert "tried-all" in said
     assert SECRET not in said
     alice.client.kill(job)
+
+
+def test_a_file_of_another_member_stays_theirs_when_a_link_to_it_is_moved_into_a_home(
+    server: Box, alice: Person, mallory: Person
+) -> None:
+    """A second name of a file of the shared folder, moved into mallory's home, made the file hers at her next job."""
+    server.lab.type("group", "add", "lab", "--members", "alice,mallory", code=None)
+    server.lab.type("share", "add", "common", "--write", "lab", code=None)
+    here, home = "/pfs/local/shared/common", "/pfs/local/home/mallory"
+    alice.run(f"echo hers > {here}/hers; echo hers > {here}/moved; ln -s nowhere {here}/link")
+    mallory.run(f"ln {here}/hers {here}/second")
+    for name in ("second", "moved", "link"):
+        mallory.client.pfs.move(f"{here}/{name}", f"{home}/{name}")
+    mallory.run(f"chmod 600 {home}/second")
+    disk = server.data / "pfs/local"
+    assert alice.run(f"chmod 640 {here}/hers && echo changed") == "changed\n"
+    assert alice.run(f"cat {here}/hers") == "hers\n"
+    # What has moved there whole is hers.
+    uid = (disk / "home/mallory").stat().st_uid
+    assert {(disk / "home/mallory" / name).lstat().st_uid for name in ("moved", "link")} == {uid}
