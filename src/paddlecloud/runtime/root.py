@@ -104,7 +104,7 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own = [] if listed else _person(machine)
     own += [Bind(folder.temporary, "/tmp", read_only=False), Bind(folder.temporary, "/var/tmp", read_only=False)]
     own += _visible(task)
-    own += _covers(task.hidden, machine, [step.target for step in (*fixed, *own) if isinstance(step, Bind)])
+    own += _covers(task.hidden, machine, _shown_where_they_are([*fixed, *own]))
     own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
     own += [Proc(), *_devices(task, machine, owner)]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
@@ -145,6 +145,11 @@ def _person(machine: Machine) -> list[Step]:
     """The other folders of a person's machine, as writable as they are for that person."""
     folders = [entry.path for entry in machine.top if entry.is_folder and entry.path[1:] not in _SYSTEM | _MADE_HERE]
     return [Bind(path, path, read_only=False) for path in folders]
+
+
+def _shown_where_they_are(steps: Sequence[Step]) -> list[str]:
+    """The folders of this machine that the task sees at their own paths: /tmp, say, is another one."""
+    return [step.target for step in steps if isinstance(step, Bind) and step.source == step.target]
 
 
 def _covers(hidden: Sequence[str], machine: Machine, shown: Sequence[str]) -> list[Step]:

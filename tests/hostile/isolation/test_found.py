@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from paddlecloud.model.job import JobSpec, RoleSpec, Shell
-from tests.hostile.isolation.boxes import ROOT, Account, Box, Person, python
+from tests.hostile.isolation.boxes import PLAIN, ROOT, Account, Box, Person, box, python
 
 SECRET = "alices-secret-0815"
 KERNEL_SETTING = Path("/proc/sys/kernel/domainname")
@@ -205,3 +208,41 @@ def test_a_file_of_another_member_stays_theirs_when_a_link_to_it_is_moved_into_a
     # What has moved there whole is hers.
     uid = (disk / "home/mallory").stat().st_uid
     assert {(disk / "home/mallory" / name).lstat().st_uid for name in ("moved", "link")} == {uid}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder in /var/tmp that any account may write to."""
+    made = Path(tempfile.mkdtemp(prefix="paddlecloud-found-", dir="/var/tmp"))
+    made.chmod(0o777)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.parametrize("kind", [PLAIN, ROOT] if os.geteuid() == 0 else [PLAIN])
+def test_nothing_beside_a_data_folder_in_tmp_is_seen(kind: str, tmp_path: Path, open_folder: Path) -> None:
+    """To hide a data folder in /var/tmp, the folder that it is in was shown to tasks, for them to write."""
+    beside = open_folder / "beside"
+    beside.write_text(SECRET)
+    beside.chmod(0o666)
+    with box(kind, tmp_path / "box", data=open_folder / "data") as made:
+        job = made.person("mallory").client.submit(command=f"cat {beside}; echo evil > {beside}; echo tried-all")
+        made.person("mallory").client.wait(job.id, timeout=60)
+        said = made.person("mallory").said(job.id)
+    assert "tried-all" in said
+    assert SECRET not in said
+    assert beside.read_text() == SECRET
+
+
+def test_a_folder_that_tasks_see_in_one_that_they_write_to_is_refused(tmp_path: Path, open_folder: Path) -> None:
+    """A task that put a link at the path of the inner one kept every other task from starting; one that swapped a link
+    to / and a folder there quickly enough could have the machine's root mounted."""
+    config = f'[clusters.local]\nvisible = ["{open_folder}:rw", "{open_folder}/inner"]\n'
+    said = "fine\n"
+    try:
+        with box(PLAIN, tmp_path / "box", config) as made:
+            made.person("mallory").run(f"ln -s / {open_folder}/inner")
+            said = made.person("alice").run("echo fine")
+    except AssertionError as refused:
+        assert "put a link to any folder in its place" in str(refused)
+    assert said == "fine\n"
