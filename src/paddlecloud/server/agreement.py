@@ -83,8 +83,8 @@ def _check_visible(name: str, cluster: ClusterSettings, settings: Settings, sour
         above = changed.intersection(Path(shown.removesuffix(":rw")).resolve().parents)
         if above:
             raise ConfigError(
-                f"{source}: clusters.{name}.visible names {shown!r}, which lies in {min(above)}, where a task could put "
-                "a link to any folder in its place: name only one of the two",
+                f"{source}: clusters.{name}.visible names {shown!r}, which lies in {min(above)}, where a task could "
+                "put a link to any folder in its place: name only one of the two",
                 field=f"clusters.{name}.visible",
             )
 
