@@ -25,6 +25,7 @@ _LINKS_OF_DEV = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd"}
 _LINKS_OF_DEV.update({name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))})
 _TOP = "mode=755,size=64m,nr_inodes=16k"
 _SMALL = "mode=755,size=1m"
+_EMPTY = "mode=555,size=4k"
 
 
 class Bind(NamedTuple):
@@ -109,7 +110,7 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own += [Proc(), *_devices(task, machine, owner)]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
     own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
-    own += [Folder(folder.mount) if task.tree is None else Bind(task.tree, folder.mount)]
+    own += [Memory(folder.mount, _EMPTY) if task.tree is None else Bind(task.tree, folder.mount)]
     own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
     own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
     own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]
