@@ -29,7 +29,9 @@ def running(
 ) -> Iterator[Client]:
     """A client of a new server; `below` chooses the disk that its data is on, `more` is for its environment. A server
     that is not `shared` is embedded."""
-    with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=below) as folder:
+    # Not below /tmp, of which tasks have one of their own: no server keeps its data there.
+    disk = below or (Path("/srv") if os.geteuid() == 0 else Path.home())
+    with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=disk) as folder:
         home, data = Path(folder, "home"), Path(folder, "data")
         home.mkdir()
         data.mkdir(mode=0o700)

@@ -161,7 +161,7 @@ def test_without_files_the_working_directory_and_the_mount_path_are_empty(room: 
     launch = room.launch("ls -A; ls -A $LOCAL_MOUNT_PATH; touch here; touch $LOCAL_MOUNT_PATH/there || true")
     assert room.run(launch).exit_code == 0
     if os.geteuid() != 0 or room.isolated:
-        assert not list((room.tasks / launch.handle / "trainer-0" / "own" / "mount").iterdir())
+        assert not list((room.tasks / launch.handle / "trainer-0" / "mount").iterdir())
         assert log(launch).startswith("touch: ")
 
 

@@ -58,8 +58,9 @@ class TaskFolder:
         self.own = f"{path}/own"  # all of it that the task may see
         self.work = f"{path}/own/work"
         self.home = f"{path}/own/home"
-        self.temporary = f"{path}/own/tmp"
-        self.mount = f"{path}/own/mount"
+        # Beside `own`, in which a task may put a link in the place of any name: mounts are made from and at these two.
+        self.temporary = f"{path}/tmp"
+        self.mount = f"{path}/mount"
         self.script = f"{path}/own/command"  # the command of a task that is run by bash, as a file of its own
         self.inputs = f"{path}/inputs"  # where it sees what comes from elsewhere
         self.upper = f"{path}/upper"
@@ -90,8 +91,8 @@ class TaskFolder:
     def reset(self) -> bool:
         """Make the folder of a task that is over one that `create` can use; False: there is more in it than that."""
         found = {
-            self.path: {"own", "task.json", "pid", "exit"},
-            self.own: {"work", "home", "tmp", "mount"},
+            self.path: {"own", "tmp", "mount", "task.json", "pid", "exit"},
+            self.own: {"work", "home"},
             **{folder: set() for folder in (self.work, self.home, self.temporary, self.mount)},
         }
         if self.path.startswith(("/tmp/", "/var/tmp/")):
@@ -219,7 +220,18 @@ def _make(path: str, mode: int) -> None:
     try:
         os.mkdir(path, mode)
     except FileExistsError:
-        os.chmod(path, mode)
+        _take_back(path, mode)
+
+
+def _take_back(path: str, mode: int) -> None:
+    """Own a folder again that a task had: until then who was handed a descriptor of it may put links into it."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            os.fchown(folder, os.geteuid(), os.getegid())
+        os.fchmod(folder, mode)
+    finally:
+        os.close(folder)
 
 
 def _remove_empty_folders(top: str) -> None:

@@ -66,9 +66,9 @@ class Inside(NamedTuple):
             else:
                 inputs.link(self.folder, self._fill())
                 self.leaf.join()
-            program = self._program()
             cgroups.limit_process(self.leaf, self.limits)
             privileges.drop(self.task.uid if self.isolation.mount else None, sorted(set(self.task.shared.values())))
+            program = self._program()  # as the task's account: an earlier run may have put a link in its place
             _connect(self._reopened_log())
             os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
@@ -87,7 +87,6 @@ class Inside(NamedTuple):
         quoted = shlex.quote(self.command)
         text = _SCRIPTS[self.task.shell].format(command=self.command, quoted=quoted)
         smallfiles.write_new(self.folder.script, text.encode("utf-8", "surrogateescape"), 0o600)
-        self._give(self.folder.script)
         return "/bin/bash", ["bash", self.folder.script]
 
     def _enter_mounts(self) -> None:

@@ -9,7 +9,6 @@ from typing import Callable
 
 from paddlecloud.runtime import below, namespaces, smallfiles
 from paddlecloud.runtime.root import (
-    PFS,
     Bind,
     Cover,
     Device,
@@ -39,6 +38,7 @@ class Builder:
         self._owner = owner
         self._pid = pid
         self._guarded = guarded
+        self._untrusted: tuple[str, ...] = ()
         self._steps: dict[type, Callable[..., None]] = {
             Bind: self._bind,
             Memory: self._memory,
@@ -54,6 +54,7 @@ class Builder:
 
     def enter(self, plan: Plan) -> None:
         """Build the root folder and make it that of this process."""
+        self._untrusted = tuple(f"{folder}/" for folder in plan.untrusted)
         namespaces.mount_memory(self._place, plan.top)
         namespaces.leave_out(self._place)
         for step in plan.fixed:
@@ -73,7 +74,7 @@ class Builder:
     def _bind(self, step: Bind) -> None:
         target = self._place + self._without_links(step.target)
         try:
-            if step.target.startswith(f"{PFS}/"):
+            if step.target.startswith(self._untrusted):
                 self._bind_within(step.source, target)
             else:
                 self._make_place_for(step.source, target)
@@ -86,9 +87,12 @@ class Builder:
             namespaces.restrict(target, read_only=True)
 
     def _bind_within(self, source: str, target: str) -> None:
-        """By descriptors: the way to a folder within a user's folder is that user's, and a link may lead anywhere."""
-        place = below.open_folder(self._place, target)
+        """By descriptors: job code may have put a link on the way, and that may lead anywhere."""
+        is_folder = stat.S_ISDIR(os.stat(source).st_mode)
+        place = below.open_folder(self._place, target if is_folder else os.path.dirname(target))
         try:
+            if not is_folder:
+                place = _replaced(place, _open_file(place, os.path.basename(target)))
             namespaces.bind(source, f"/proc/self/fd/{place}")
         finally:
             os.close(place)
@@ -144,6 +148,17 @@ class Builder:
     def _without_links(self, path: str) -> str:
         """A path of the machine as it is without links: one in the new root would still lead into the old."""
         return os.path.realpath(path) if self._mirrored and path not in _MADE_HERE and os.path.exists(path) else path
+
+
+def _open_file(folder: int, name: str) -> int:
+    with suppress(FileExistsError):
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+    return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+
+
+def _replaced(old: int, new: int) -> int:
+    os.close(old)
+    return new
 
 
 def _make_folder(path: str) -> None:

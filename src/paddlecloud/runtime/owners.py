@@ -29,20 +29,27 @@ class Claim(NamedTuple):
         return self._owned(found) and found.st_mode & self._wanted(found) == self._wanted(found)
 
     def make(self, name: str, folder: int, found: os.stat_result) -> None:
-        """Make it hold for a name in an open folder."""
-        if not self._owned(found):
-            os.chown(name, self.uid, self.gid, dir_fd=folder, follow_symlinks=False)
-        if found.st_mode & self._wanted(found) != self._wanted(found):
-            opened = os.open(name, _UNOPENED, dir_fd=folder)
-            try:
-                now = os.fstat(opened)
-                if stat.S_IFMT(now.st_mode) == stat.S_IFMT(found.st_mode):
-                    os.chmod(f"/proc/self/fd/{opened}", stat.S_IMODE(now.st_mode) | self._wanted(now))
-            finally:
-                os.close(opened)
+        """Make it hold for a name in an open folder, which `found` was found at."""
+        if self.holds(found):
+            return
+        opened = os.open(name, _UNOPENED, dir_fd=folder)
+        try:
+            here, now = f"/proc/self/fd/{opened}", os.fstat(opened)
+            if not self._owned(now) and not self._is_linked_elsewhere(now):
+                os.chown(here, self.uid, self.gid)
+                now = os.fstat(opened)  # without setuid bits
+            if now.st_mode & self._wanted(now) != self._wanted(now):
+                os.chmod(here, stat.S_IMODE(now.st_mode) | self._wanted(now))
+        finally:
+            os.close(opened)
 
     def _owned(self, found: os.stat_result) -> bool:
         return self.uid in (_AS_IT_IS, found.st_uid) and self.gid in (_AS_IT_IS, found.st_gid)
+
+    def _is_linked_elsewhere(self, found: os.stat_result) -> bool:
+        """Whether another account's file has other names too: in a shared folder, where it must stay that account's."""
+        anothers = self.uid not in (_AS_IT_IS, found.st_uid) and found.st_uid != os.geteuid()
+        return anothers and stat.S_ISREG(found.st_mode) and found.st_nlink > 1
 
     def _wanted(self, found: os.stat_result) -> int:
         if stat.S_ISDIR(found.st_mode):

@@ -25,6 +25,7 @@ _LINKS_OF_DEV = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd"}
 _LINKS_OF_DEV.update({name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))})
 _TOP = "mode=755,size=64m,nr_inodes=16k"
 _SMALL = "mode=755,size=1m"
+_EMPTY = "mode=555,size=4k"
 
 
 class Bind(NamedTuple):
@@ -96,6 +97,7 @@ class Plan(NamedTuple):
     fixed: Sequence[Step]
     own: Sequence[Step]
     devices: Sequence[Step] = ()
+    untrusted: Sequence[str] = ()  # folders in which job code may have put links where mounts belong
 
 
 def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | None, *, building: bool) -> Plan:
@@ -106,17 +108,17 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own = [] if listed else _person(machine)
     own += [Bind(folder.temporary, "/tmp", read_only=False), Bind(folder.temporary, "/var/tmp", read_only=False)]
     own += _visible(task)
-    as_they_are = [step for step in (*fixed, *own) if isinstance(step, Bind) and step.source == step.target]
-    own += _covers(task.hidden, machine, [step.target for step in as_they_are])
+    own += _covers(task.hidden, machine, _shown_where_they_are([*fixed, *own]))
     own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
     own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
-    own += [Bind(task.tree, folder.mount)] if task.tree is not None else []
+    own += [Memory(folder.mount, _EMPTY) if task.tree is None else Bind(task.tree, folder.mount)]
     own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
     own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
     own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]
     own += _pfs(task.mounts, task.writable)
-    return Plan(_TOP + owner, fixed, own, [Proc(), *_devices(task, machine, owner)])
+    untrusted = [PFS, "/tmp", "/var/tmp", *task.visible_writable]
+    return Plan(_TOP + owner, fixed, own, [Proc(), *_devices(task, machine, owner)], untrusted)
 
 
 def files(task: TaskFile) -> dict[str, str]:
@@ -148,6 +150,11 @@ def _person(machine: Machine) -> list[Step]:
     """The other folders of a person's machine, as writable as they are for that person."""
     folders = [entry.path for entry in machine.top if entry.is_folder and entry.path[1:] not in _SYSTEM | _MADE_HERE]
     return [Bind(path, path, read_only=False) for path in folders]
+
+
+def _shown_where_they_are(steps: Sequence[Step]) -> list[str]:
+    """The folders of this machine that the task sees at their own paths: /tmp, say, is another one."""
+    return [step.target for step in steps if isinstance(step, Bind) and step.source == step.target]
 
 
 def _covers(hidden: Sequence[str], machine: Machine, shown: Sequence[str]) -> list[Step]:

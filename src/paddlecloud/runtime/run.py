@@ -131,17 +131,13 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], flo
     if outcome.reason:
         log.note(outcome.reason)
     if order.task.keep and not outcome.succeeded:
-        _keep(order.task, order.folder, log)
+        try:
+            workdir.keep(order.task, order.folder, results(order.task))
+        except OSError as error:
+            log.note(f"its working directory could not be kept: {describe(error)}")
     tail = "" if outcome.succeeded else log.tail()
     log.close()
     return outcome, tail
-
-
-def _keep(task: TaskFile, folder: TaskFolder, log: TaskLog) -> None:
-    try:
-        workdir.keep(task, folder, results(task))
-    except OSError as error:
-        log.note(f"its working directory could not be kept: {describe(error)}")
 
 
 class _Supervision:

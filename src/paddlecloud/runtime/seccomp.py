@@ -1,4 +1,5 @@
 """A filter of system calls, which keeps a task from changing namespaces and mounts: what is hidden by them stays so.
+Keyrings are refused as well: they belong to an account, which may be that of all tasks and of the server.
 
 A capability is not enough: in a user namespace that a task makes for itself it has them all, and leaves our mounts.
 It costs nothing later: the kernel works out once which calls the filter always allows (Linux 5.11).
@@ -28,13 +29,13 @@ class Machine(NamedTuple):
     seccomp: int
     clone: int
     unshare: int
-    refused: Sequence[int]  # mount, umount2, pivot_root, setns
+    refused: Sequence[int]  # mount, umount2, pivot_root, setns; add_key, request_key, keyctl
     foreign: int | None = None  # from this number on the calls of another architecture, which most kernels lack
 
 
 MACHINES = {
-    "x86_64": Machine(0xC000003E, 317, 56, 272, (165, 166, 155, 308), foreign=0x40000000),
-    "aarch64": Machine(0xC00000B7, 277, 220, 97, (40, 39, 41, 268)),
+    "x86_64": Machine(0xC000003E, 317, 56, 272, (165, 166, 155, 308, 248, 249, 250), foreign=0x40000000),
+    "aarch64": Machine(0xC00000B7, 277, 220, 97, (40, 39, 41, 268, 217, 218, 219)),
 }
 
 _SET_MODE_FILTER = 1

@@ -65,7 +65,12 @@ def _overlaid(tree: str, folder: TaskFolder, isolation: Isolation) -> bool:
 
 def _overlay(tree: str, folder: TaskFolder, isolation: Isolation) -> None:
     user = isolation.user or namespaces.in_user_namespace()
-    namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, folder.work, user=user)
+    # By a descriptor: an earlier run may have put a link in its place.
+    work = os.open(folder.work, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        namespaces.mount_overlay(tree, folder.upper, folder.overlay_work, f"/proc/self/fd/{work}", user=user)
+    finally:
+        os.close(work)
 
 
 class _Copy:

@@ -78,6 +78,15 @@ def _check_visible(name: str, cluster: ClusterSettings, settings: Settings, sour
                     "server with the files of all users: name the folders that tasks need beside it",
                     field=f"clusters.{name}.visible",
                 )
+    changed = {Path(shown.removesuffix(":rw")).resolve() for shown in cluster.visible if shown.endswith(":rw")}
+    for shown in cluster.visible:
+        above = changed.intersection(Path(shown.removesuffix(":rw")).resolve().parents)
+        if above:
+            raise ConfigError(
+                f"{source}: clusters.{name}.visible names {shown!r}, which lies in {min(above)}, where a task could "
+                "put a link to any folder in its place: name only one of the two",
+                field=f"clusters.{name}.visible",
+            )
 
 
 def _check_queue(name: str, queue: QueueSettings, settings: Settings, source: str) -> None:

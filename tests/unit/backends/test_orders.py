@@ -65,9 +65,9 @@ def test_results_are_laid_out_as_seed_000_shows() -> None:
 @pytest.mark.parametrize(
     ("mounts", "tree", "expected"),
     [
-        (True, Path("/t"), "/root/job-1-1/trainer-0/own/mount"),
+        (True, Path("/t"), "/root/job-1-1/trainer-0/mount"),
         (False, Path("/t"), "/t"),
-        (False, None, "/root/job-1-1/trainer-0/own/mount"),
+        (False, None, "/root/job-1-1/trainer-0/mount"),
     ],
 )
 def test_without_mounts_the_tree_itself_is_the_mount_path(mounts: bool, tree: Path | None, expected: str) -> None:

@@ -49,7 +49,10 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -
         ("x86_64", X86_64, 272, NEWUSER, REFUSED),
         ("x86_64", X86_64, 272, NEWUSER | 1 << 40, REFUSED),
         ("x86_64", X86_64, 435, 0, UNKNOWN),
-        *[("x86_64", X86_64, number, 0, REFUSED) for number in (155, 165, 166, 308, 428, 429, 430, 432, 442, 467)],
+        *[
+            ("x86_64", X86_64, number, 0, REFUSED)
+            for number in (155, 165, 166, 248, 249, 250, 308, 428, 429, 430, 432, 442, 467)
+        ],
         ("x86_64", X86_64, 0x40000000 + 272, NEWUSER, UNKNOWN),  # x32
         ("x86_64", I386, 310, NEWUSER, KILLED),
         ("x86_64", I386, 0, 0, KILLED),
@@ -60,7 +63,10 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -
         ("aarch64", AARCH64, 97, 0x400, ALLOWED),
         ("aarch64", AARCH64, 97, NEWUSER | NEWNS, REFUSED),
         ("aarch64", AARCH64, 435, 0, UNKNOWN),
-        *[("aarch64", AARCH64, number, 0, REFUSED) for number in (39, 40, 41, 268, 428, 429, 430, 432, 442, 467)],
+        *[
+            ("aarch64", AARCH64, number, 0, REFUSED)
+            for number in (39, 40, 41, 217, 218, 219, 268, 428, 429, 430, 432, 442, 467)
+        ],
         ("aarch64", ARM, 337, NEWUSER, KILLED),
     ],
 )
