@@ -18,6 +18,7 @@ from bench.table import Row, arguments, seconds, tell  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
 
 GOAL = 0.95
+_CONFIG = f'{CONFIG}policy = "open"\n[rates]\nsubmits_a_minute = 0\n'
 _KINDS = {"embedded": False, "shared, as root or a plain account": True}
 
 
@@ -40,10 +41,7 @@ def main() -> None:
 def _by_turns(other: Path, repeats: int, *, shared: bool) -> tuple[list[float], list[float]]:
     commands = [server.COMMAND, [str(other.absolute() / ".venv/bin/python"), "-m", "paddlecloud"]]
     with ExitStack() as stack:
-        clients = [
-            stack.enter_context(server.running(CONFIG + 'policy = "open"\n', command=command, shared=shared))
-            for command in commands
-        ]
+        clients = [stack.enter_context(server.running(_CONFIG, command=command, shared=shared)) for command in commands]
         for client in clients:
             _rate(client)
         found: list[list[float]] = [[], []]

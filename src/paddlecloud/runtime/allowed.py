@@ -10,7 +10,7 @@ from typing import Callable
 from paddlecloud.runtime import landlock, namespaces, privileges, seccomp
 from paddlecloud.runtime.mounts import Builder
 from paddlecloud.runtime.namespaces import Isolation
-from paddlecloud.runtime.root import Bind, Memory, Plan, Proc, Step, Terminals
+from paddlecloud.runtime.root import Bind, Devices, Plan, Proc, Step, Terminals
 
 
 def probe_in(folder: str) -> Isolation:
@@ -68,7 +68,7 @@ def _works(isolation: Isolation, scratch: str) -> bool:
             with open(os.path.join(folders[3], "written"), "wb"):
                 pass
             os.unlink(os.path.join(folders[3], "written"))
-        devices: list[Step] = [Proc(), Memory("/dev", "mode=755"), Terminals()]
+        devices: list[Step] = [Proc(), Devices(), Terminals()]
         plan = Plan("mode=755", [Bind("/usr", "/usr")], [Bind(scratch, scratch, read_only=False)], devices)
         Builder(os.path.join(scratch, "lower"), None, pid=isolation.pid, guarded=True).enter(plan)
         privileges.drop(None, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from contextlib import suppress
@@ -64,8 +63,8 @@ def survey(interpreter: str, hidden: Sequence[str]) -> Machine:
         top=[Entry.at(f"/{name}") for name in os.listdir("/")],
         run=[Entry.at(f"/run/{name}") for name in _RUN if os.path.lexists(f"/run/{name}")],
         etc_files=_etc_files(),
-        etc_folders=[Entry.at(path) for name in _ETC_FOLDERS for path in glob.glob(f"{_ETC}/{name}")],
-        gpu_devices=[path for pattern in _GPUS for path in glob.glob(f"/dev/{pattern}") if _is_device(path)],
+        etc_folders=[Entry.at(path) for path in _matching(_ETC, _ETC_FOLDERS)],
+        gpu_devices=[path for path in _matching("/dev", _GPUS) if _is_device(path)],
         account=os.geteuid(),
         interpreters=places_of(interpreter),
         hidden=found,
@@ -85,7 +84,7 @@ def places_of(interpreter: str) -> Sequence[str]:
             pass
         elif os.path.exists(environment):
             found += [prefix, *_made_from(environment)]
-        elif not os.path.islink(path) and glob.glob(f"{glob.escape(prefix)}/lib/python3*"):
+        elif not os.path.islink(path) and _matching(prefix, ["lib/python3*"]):
             found.append(prefix)
         else:
             found.append(path)
@@ -113,6 +112,20 @@ def _etc_files() -> dict[str, bytes]:
         with suppress(OSError):
             if os.stat(f"{_ETC}/{name}").st_mode & stat.S_IROTH:
                 found[name] = smallfiles.read(f"{_ETC}/{name}")
+    return found
+
+
+def _matching(folder: str, patterns: Sequence[str]) -> list[str]:
+    """The paths below a folder that there are, where the last name of each may end with a star. Not by the glob module:
+    every task is a fork of this process, and pays for its size."""
+    found = []
+    for pattern in patterns:
+        above, _, name = f"{folder}/{pattern}".rpartition("/")
+        if not name.endswith("*"):
+            found += [f"{above}/{name}"] if os.path.lexists(f"{above}/{name}") else []
+            continue
+        with suppress(OSError):
+            found += [f"{above}/{one}" for one in sorted(os.listdir(above)) if one.startswith(name[:-1])]
     return found
 
 

@@ -12,6 +12,7 @@ from paddlecloud.runtime.root import (
     Bind,
     Cover,
     Device,
+    Devices,
     File,
     Folder,
     Link,
@@ -39,6 +40,7 @@ class Builder:
         self._pid = pid
         self._guarded = guarded
         self._untrusted: tuple[str, ...] = ()
+        self._makes_devices = os.geteuid() == 0
         self._steps: dict[type, Callable[..., None]] = {
             Bind: self._bind,
             Memory: self._memory,
@@ -46,6 +48,7 @@ class Builder:
             Link: self._link,
             File: self._file,
             Device: self._device,
+            Devices: self._devices,
             Proc: self._proc,
             Terminals: self._terminals,
             Cover: self._cover,
@@ -121,7 +124,22 @@ class Builder:
         _make_folder(self._place + os.path.dirname(step.target))
         smallfiles.write_new(self._place + step.target, step.content, 0o644)
 
+    def _devices(self, step: Devices) -> None:
+        _make_folder(self._place + step.target)
+        namespaces.mount_device_folder(self._place + step.target)
+
     def _device(self, step: Device) -> None:
+        """A device file of its own, which takes no mount; in a user namespace only a mount can show one."""
+        if self._makes_devices:
+            found = os.stat(step.path)
+            _make_folder(os.path.dirname(self._place + step.path))
+            try:
+                os.mknod(self._place + step.path, found.st_mode, found.st_rdev)
+                os.chmod(self._place + step.path, stat.S_IMODE(found.st_mode))  # without the umask
+                os.chown(self._place + step.path, found.st_uid, found.st_gid)
+                return
+            except PermissionError:
+                self._makes_devices = False
         self._make_place_for(step.path, self._place + step.path)
         namespaces.bind_device(step.path, self._place + step.path)
 

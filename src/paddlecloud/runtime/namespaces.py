@@ -223,6 +223,11 @@ def mount_memory(folder: str, options: str) -> None:
     _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, options.encode())
 
 
+def mount_device_folder(folder: str) -> None:
+    """An empty folder in memory that may hold device files, over `folder`."""
+    _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NOEXEC, b"mode=755,size=1m")
+
+
 def make_memory_writable(folder: str) -> None:
     """Undo that a mount made by `mount_memory` became read-only."""
     _mount(b"none", os.fsencode(folder), None, _MS_REMOUNT | _MS_BIND | _MS_NOSUID | _MS_NODEV, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import threading
 import time
 from contextlib import suppress
 from typing import Iterable, Iterator, NamedTuple
@@ -213,7 +212,7 @@ def _stat(pid: str) -> _Stat | None:
 @functools.lru_cache(maxsize=None)
 def _lists_children() -> bool:
     """Whether the kernel was built with CONFIG_PROC_CHILDREN."""
-    return os.path.exists(f"/proc/self/task/{threading.get_native_id()}/children")
+    return os.path.exists("/proc/thread-self/children")
 
 
 def _children(pid: int) -> list[int]:

@@ -65,6 +65,12 @@ class Device(NamedTuple):
     path: str
 
 
+class Devices(NamedTuple):
+    """An empty folder in memory that may hold device files."""
+
+    target: str = "/dev"
+
+
 class Proc(NamedTuple):
     target: str = "/proc"
 
@@ -86,7 +92,7 @@ class Seal(NamedTuple):
     target: str
 
 
-Step = Union[Bind, Memory, Folder, Link, File, Device, Proc, Terminals, Cover, Seal]
+Step = Union[Bind, Memory, Folder, Link, File, Device, Devices, Proc, Terminals, Cover, Seal]
 
 
 class Plan(NamedTuple):
@@ -180,7 +186,7 @@ def _devices(task: TaskFile, machine: Machine, owner: str) -> list[Step]:
     shared_memory = f"mode=1777{owner}" + (f",size={task.memory_bytes}" if task.memory_bytes > 0 else "")
     wanted = machine.gpu_devices if task.gpus or task.whole_machine else []
     return [
-        Memory("/dev", _SMALL),
+        Devices(),
         *(Device(f"/dev/{name}") for name in _DEVICES),
         *(Device(path) for path in wanted),
         *(Link(f"/dev/{name}", leads_to) for name, leads_to in _LINKS_OF_DEV.items()),

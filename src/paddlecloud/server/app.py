@@ -143,7 +143,7 @@ def create(
         users = Users(database, cipher)
         if settings.embedded or not users.list():
             ensure_operator(users, folder, clock)
-        loading = backends or partial(load_backends, several_users=lambda: len(users.list()) > 1)
+        loading = backends or partial(load_backends, several_users=users.several)
         parts = _assemble(settings, clock, database, users, cipher, loading)
     except BaseException:
         database.close()

@@ -59,6 +59,8 @@ class Users:
         self._db = db
         self._cipher = cipher
         self._passwords = Passwords()
+        self._added = 0
+        self._several = (-1, False)
         self._check_key_file()
 
     def add(
@@ -80,11 +82,21 @@ class Users:
                 connection.execute(insert(user_table), row)
         except IntegrityError:
             raise ConflictError(f"user {name} exists already", field="name") from None
+        self._added += 1
         return user
 
     def get(self, name: str) -> User:
         with self._db.read() as connection:
             return _get(connection, name)
+
+    def several(self) -> bool:
+        """Whether there is more than one user; asked for every task that starts. All users are added by this object."""
+        added = self._added
+        if self._several[0] != added:
+            with self._db.read() as connection:
+                found = len(connection.execute(select(user_table.c.name).limit(2)).all()) > 1
+            self._several = added, found  # of a time before the next one was added, whatever happens meanwhile
+        return self._several[1]
 
     def list(self) -> builtins.list[User]:
         with self._db.read() as connection:
