@@ -15,6 +15,11 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _JOIN_SESSION_KEYRING = 1
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 
+# Made once, before all forks.
+_KEYCTL_HERE = _KEYCTL.get(os.uname().machine)
+_HEADER = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _prctl = _libc.prctl
 _prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
@@ -24,22 +29,21 @@ _syscall = _libc.syscall
 def drop(uid: int | None, groups: Sequence[int]) -> None:
     """Become the account `uid`, in these groups besides its own, without any privilege; None: stay this account."""
     join_own_keyring()
-    _make_root_ordinary()
-    if uid is not None:
+    if uid is not None and uid != os.geteuid():
         os.setgroups(list(groups))
         os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)  # refused before Linux 4.3, where there are none
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+        os.setresuid(uid, uid, uid)  # from root to another account: the kernel takes every capability
+    else:
+        _make_root_ordinary()
+        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)  # refused before Linux 4.3, where there are none
+        _check(_libc.capset(_HEADER, _NO_CAPABILITIES), "capset")
     _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def join_own_keyring() -> None:
     """A session keyring that no other task shares; kernels and containers without keyrings have none to share."""
-    number = _KEYCTL.get(os.uname().machine)
-    if number is not None:
-        _syscall(number, _JOIN_SESSION_KEYRING, None)
+    if _KEYCTL_HERE is not None:
+        _syscall(_KEYCTL_HERE, _JOIN_SESSION_KEYRING, None)
 
 
 def _make_root_ordinary() -> None:
