@@ -43,10 +43,11 @@ def status(line):
         head += line.recv(65536) or b"000 closed\\r\\n"
     return int(head.split()[1])
 
-signals = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+signals = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+victim = ("127.0.0.1", ports[0])
 """
 VICTIM = f"""{BEGINNING}
-signals.bind("\\0" + meeting)
+signals.bind(victim)
 print("ready", flush=True)
 while True:
     said, attacker = signals.recvfrom(100)
@@ -61,7 +62,7 @@ while True:
     signals.sendto(b"done", attacker)
 """
 ATTACKER = f"""{BEGINNING}
-signals.bind("\\0" + meeting + "-attacker")
+signals.bind(("127.0.0.1", ports[1]))
 for attempt in range(int(sys.argv[4])):
     lines = [connected(local) for local in ports]
     for line in lines:
@@ -71,9 +72,9 @@ for attempt in range(int(sys.argv[4])):
         line.sendall(call("PUT", f"/user/alice/forged-{{attempt}}-{{number}}", "MKDIRS"))
     for line in lines:
         reset(line)
-    signals.sendto(b"now", "\\0" + meeting)
+    signals.sendto(b"now", victim)
     signals.recv(100)
-signals.sendto(b"end", "\\0" + meeting)
+signals.sendto(b"end", victim)
 """
 HIDING = f"""{BEGINNING}
 near, far = socket.socketpair()

@@ -318,7 +318,7 @@ def test_a_datacenter_that_cannot_be_written_or_is_open_to_all_is_named(data: Pa
     assert only(datacenters.datacenters(here)).verdict is Verdict.OK
     (pfs / "home").chmod(0o755)
     for folder_above in (pfs, *pfs.parents):
-        if folder_above.is_relative_to(tmp_path.parent) or folder_above.name.startswith("pytest-of-"):
+        if any(part.startswith("pytest-of-") for part in folder_above.parts):
             folder_above.chmod(0o755)
     found = only(datacenters.datacenters(here))
     assert found.verdict is Verdict.WARNING
