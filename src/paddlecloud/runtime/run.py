@@ -57,7 +57,7 @@ class Order(NamedTuple):
     folder: TaskFolder
     task: TaskFile | None
     environment: dict[str, str]
-    machine: Machine | None  # what its root folder is made from; None: it gets none of its own
+    machine: Machine | None  # its root folder is built from this; None: it runs in the machine's own root
     plan: Plan | None  # of that root folder, for a task that needs no environment
     problem: str  # what keeps it from starting, or ""
 
