@@ -60,9 +60,9 @@ def descendants(*roots: int) -> list[int]:
     return below
 
 
-def children(pid: int, threads: int) -> list[int]:
-    """The children of a process with so many threads, each of which has a list of its own; some may be missing while
-    others end. OSError: it has ended, or the kernel keeps no such lists."""
+def children(pid: int, threads: int | None = None) -> list[int]:
+    """The children of a process, of which each thread has a list of its own; some may be missing while others end.
+    `threads`: how many there are, if that is known. OSError: it has ended, or the kernel keeps no such lists."""
     if threads == 1:
         return [int(child) for child in smallfiles.read(f"/proc/{pid}/task/{pid}/children").split()]
     found: list[int] = []
@@ -82,9 +82,11 @@ def walk_below(*roots: int) -> Iterator[int]:
         return
     frontier = list(roots)
     while frontier:
-        children = _children(frontier.pop())
-        yield from children
-        frontier += children
+        found: list[int] = []
+        with suppress(OSError):  # it has ended
+            found = children(frontier.pop())
+        yield from found
+        frontier += found
 
 
 def ancestors(pid: int) -> list[int] | None:
@@ -213,21 +215,6 @@ def _stat(pid: str) -> _Stat | None:
 def _lists_children() -> bool:
     """Whether the kernel was built with CONFIG_PROC_CHILDREN."""
     return os.path.exists("/proc/thread-self/children")
-
-
-def _children(pid: int) -> list[int]:
-    """The children of all threads of a process."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    found: list[int] = []
-    for thread in threads:
-        try:
-            found += map(int, smallfiles.read(f"/proc/{pid}/task/{thread}/children").split())
-        except OSError:
-            continue
-    return found
 
 
 def pids() -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.hostile.isolation.boxes import KINDS, Account, Box, account, box
+from tests.hostile.isolation.boxes import KINDS, Account, Box, Person, account, box
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -16,6 +16,16 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         made.person("alice")
         made.person("mallory")
         yield made
+
+
+@pytest.fixture
+def alice(server: Box) -> Person:
+    return server.person("alice")
+
+
+@pytest.fixture
+def mallory(server: Box) -> Person:
+    return server.person("mallory")
 
 
 @pytest.fixture(scope="session")

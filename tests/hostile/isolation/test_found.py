@@ -18,16 +18,6 @@ SECRET = "alices-secret-0815"
 KERNEL_SETTING = Path("/proc/sys/kernel/domainname")
 
 
-@pytest.fixture
-def alice(server: Box) -> Person:
-    return server.person("alice")
-
-
-@pytest.fixture
-def mallory(server: Box) -> Person:
-    return server.person("mallory")
-
-
 def begin_restarting(person: Person, script: str, *, shell: Shell = Shell.SH, folder: Path | None = None) -> str:
     """A job whose one task is started again once, in what it has left."""
     role = RoleSpec(name="trainer", count=1, command=script, restarts=1, shell=shell)

@@ -7,21 +7,9 @@ import os
 import stat
 from pathlib import Path
 
-import pytest
-
 from tests.hostile.isolation.boxes import PLAIN, Account, Box, Person, python, tried
 
 SECRET = "alices-secret-4711"
-
-
-@pytest.fixture
-def alice(server: Box) -> Person:
-    return server.person("alice")
-
-
-@pytest.fixture
-def mallory(server: Box) -> Person:
-    return server.person("mallory")
 
 
 def test_the_home_of_the_servers_account_is_neither_seen_nor_written(server: Box, mallory: Person) -> None:
