@@ -102,9 +102,7 @@ def test_a_task_cannot_change_the_uploaded_tree(desk: Lab) -> None:
 
 def test_a_followed_log_arrives_while_the_job_runs_with_the_rank_before_each_line(desk: Lab) -> None:
     gate = desk.work / "gate"
-    desk.folder(
-        run_sh=f'echo "first of $PADDLE_TRAINER_ID"\nwhile [ ! -e {gate} ]; do sleep 0.05; done\necho last\n'
-    )
+    desk.folder(run_sh=f'echo "first of $PADDLE_TRAINER_ID"\nwhile [ ! -e {gate} ]; do sleep 0.05; done\necho last\n')
     job = desk.out(
         "submit_job", "--files=job", "--start_cmd=sh run.sh", "--instance_count=2", "--distribute_job_type=NCCL2"
     ).split()[-1]

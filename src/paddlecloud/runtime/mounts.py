@@ -67,8 +67,10 @@ class Builder:
         for step in plan.own:
             self._do(step)
         namespaces.restrict(self._place, read_only=False)
+        masked = os.umask(0)  # device files keep their modes
         for step in plan.devices:
             self._do(step)
+        os.umask(masked)
         namespaces.change_root(self._place)
 
     def _do(self, step: Step) -> None:
@@ -121,8 +123,12 @@ class Builder:
         os.symlink(step.leads_to, self._place + step.target)
 
     def _file(self, step: File) -> None:
-        _make_folder(self._place + os.path.dirname(step.target))
-        smallfiles.write_new(self._place + step.target, step.content, 0o644)
+        target = self._place + step.target
+        try:
+            smallfiles.write_new(target, step.content, 0o644)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(target))
+            smallfiles.write_new(target, step.content, 0o644)
 
     def _devices(self, step: Devices) -> None:
         _make_folder(self._place + step.target)
@@ -131,12 +137,12 @@ class Builder:
     def _device(self, step: Device) -> None:
         """A device file of its own, which takes no mount; in a user namespace only a mount can show one."""
         if self._makes_devices:
-            found = os.stat(step.path)
-            _make_folder(os.path.dirname(self._place + step.path))
+            found, target = os.stat(step.path), self._place + step.path
+            _make_folder(os.path.dirname(target))
             try:
-                os.mknod(self._place + step.path, found.st_mode, found.st_rdev)
-                os.chmod(self._place + step.path, stat.S_IMODE(found.st_mode))  # without the umask
-                os.chown(self._place + step.path, found.st_uid, found.st_gid)
+                os.mknod(target, found.st_mode, found.st_rdev)
+                if found.st_uid or found.st_gid:
+                    os.chown(target, found.st_uid, found.st_gid)
                 return
             except PermissionError:
                 self._makes_devices = False
@@ -165,7 +171,16 @@ class Builder:
 
     def _without_links(self, path: str) -> str:
         """A path of the machine as it is without links: one in the new root would still lead into the old."""
-        return os.path.realpath(path) if self._mirrored and path not in _MADE_HERE and os.path.exists(path) else path
+        if not self._mirrored or path in _MADE_HERE:
+            return path
+        try:
+            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return path
+        try:
+            return os.readlink(f"/proc/self/fd/{opened}")  # one call where realpath makes one for each folder above
+        finally:
+            os.close(opened)
 
 
 def _open_file(folder: int, name: str) -> int:

@@ -74,6 +74,7 @@ _libc_syscall.argtypes = (
 )
 _WRITABLE = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV)
 _READ_ONLY = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | _MOUNT_ATTR_RDONLY)
+_SEALED = _Attributes(_MOUNT_ATTR_RDONLY)
 _DEVICE = _Attributes(_MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NOEXEC)
 
 
@@ -183,7 +184,8 @@ def mount_read_only(source: str, target: str) -> None:
 
 
 def make_read_only(mounted: str) -> None:
-    _remount(mounted, _MS_RDONLY)
+    if not _set_attributes(mounted, _SEALED, 0):
+        _remount(mounted, _MS_RDONLY)
 
 
 def bind_device(device: str, target: str) -> None:
