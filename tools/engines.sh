@@ -77,7 +77,13 @@ clients() {
         echo "clients from npm could not be fetched; their tests are skipped" >&2
 }
 
+# newuidmap, by which a server of a plain account gives its tasks accounts of their own.
+ids() {
+    command -v newuidmap >/dev/null || install uidmap uidmap
+}
+
 postgres
 slurm
 hdfs
 clients
+ids

@@ -15,10 +15,12 @@ from typing import NamedTuple, NoReturn
 
 from paddlecloud.runtime import allowed, cgroups, namespaces, processes
 from paddlecloud.runtime.cgroups import Groups
+from paddlecloud.runtime.etc import EtcFolders
 from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.machine import Machine, survey
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.root import etc_files
 from paddlecloud.runtime.run import Order, read_order, supervise
 from paddlecloud.runtime.taskfile import TaskFile
 
@@ -43,7 +45,7 @@ def main(channel: int, root: str, group: str, with_namespaces: str, with_cgroups
     gc.freeze()  # a collection in a child would copy every page of ours
     hello = {"mount": isolation.mount, "landlock": isolation.landlock, "memory": "memory" in groups.limiting}
     _answer(channel, {**hello, "isolation": f"{isolation}; {groups}"})
-    looks = _Looks()
+    looks = _Looks(EtcFolders(root))
     while folders := _requests(channel):
         orders = [read_order(folder, looks.at if isolation.mount else None) for folder in folders]
         # What is started must leave a trace: a task that takes the machine down with it is an attempt that was made.
@@ -71,7 +73,8 @@ def _requests(channel: int) -> list[str]:
 class _Looks:
     """Looks at this machine once for all tasks that start within a moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, etc: EtcFolders) -> None:
+        self._etc = etc
         self._found: dict[tuple[str, ...], tuple[float, Machine]] = {}
 
     def at(self, task: TaskFile) -> Machine:
@@ -81,7 +84,9 @@ class _Looks:
         if found is None or now - at > _LOOK_AGAIN_SECONDS:
             found = survey(task.interpreter, task.hidden)
             self._found = {wanted: (now, found)}
-        return found
+        if task.whole_machine:
+            return found
+        return found._replace(etc=self._etc.folder(etc_files(task, found), found.etc_folders))
 
 
 class _Forks(NamedTuple):

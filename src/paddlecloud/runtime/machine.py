@@ -54,6 +54,7 @@ class Machine(NamedTuple):
     interpreters: Sequence[str]  # the folders and files of the Python of tasks
     hidden: Mapping[str, Entry]  # the server's folders and files that are there, by the path that it knows
     movable: Mapping[str, Sequence[str]]  # by real path: the folders above that this account could rename, from the top
+    etc: str | None = None  # a folder that holds the small /etc of a task, complete; None: each file is written
 
 
 def survey(interpreter: str, hidden: Sequence[str]) -> Machine:

@@ -15,6 +15,7 @@ from paddlecloud.runtime.machine import Entry, Machine
 from paddlecloud.runtime.taskfile import TaskFile
 
 PFS = "/pfs"
+_HOME = "/run/home"  # what /etc/passwd says, the same for all tasks of a user; HOME itself says where it leads
 # Programs and libraries, also those of NixOS and Guix.
 _PROGRAMS = frozenset("bin gnu lib lib32 lib64 libx32 nix sbin usr".split())
 # On a person's machine: what nobody's job has any reason to write, also where that person is root.
@@ -115,7 +116,10 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own += [Bind(folder.temporary, "/tmp", read_only=False), Bind(folder.temporary, "/var/tmp", read_only=False)]
     own += _visible(task)
     own += _covers(task.hidden, machine, _shown_where_they_are([*fixed, *own]))
-    own += [Folder("/run", own=True), *([] if listed else [_taken(entry) for entry in machine.run])]
+    own += [
+        Folder("/run", own=True),
+        *([Link(_HOME, task.home)] if listed else [_taken(entry) for entry in machine.run]),
+    ]
     own += [Bind(path, path) for path in (*_search_path(task), *machine.interpreters)]
     own += [Bind(path, path, read_only=False) for path in (folder.own, os.path.dirname(task.output))]
     own += [Memory(folder.mount, _EMPTY) if task.tree is None else Bind(task.tree, folder.mount)]
@@ -134,11 +138,18 @@ def files(task: TaskFile) -> dict[str, str]:
 
 def _allowed(task: TaskFile, machine: Machine) -> list[Step]:
     steps = [_taken(entry) for entry in machine.top if entry.path[1:] in _PROGRAMS]
-    steps += [Bind("/sys", "/sys"), Folder("/etc"), Folder("/var/tmp"), Folder("/tmp")]
-    steps += [File(f"/etc/{name}", content) for name, content in machine.etc_files.items()]
-    steps += [File(f"/etc/{name}", content.encode()) for name, content in accounts(task, machine.account).items()]
-    steps += [_taken(entry) for entry in machine.etc_folders]
-    return steps
+    steps += [Bind("/sys", "/sys"), Folder("/var/tmp"), Folder("/tmp")]
+    if machine.etc is not None:
+        mounted = [entry for entry in machine.etc_folders if not entry.leads_to]
+        return [*steps, Bind(machine.etc, "/etc"), *(_taken(entry) for entry in mounted)]
+    steps += [File(f"/etc/{name}", content) for name, content in etc_files(task, machine).items()]
+    return [*steps, *(_taken(entry) for entry in machine.etc_folders)]
+
+
+def etc_files(task: TaskFile, machine: Machine) -> dict[str, bytes]:
+    """The files of a task's small /etc, by their names in it."""
+    own = accounts(task, machine.account)
+    return {**machine.etc_files, **{name: content.encode() for name, content in own.items()}}
 
 
 def _visible(task: TaskFile) -> list[Step]:
@@ -210,7 +221,7 @@ def accounts(task: TaskFile, account: int) -> dict[str, str]:
     groups = "".join(f"shared{gid}:x:{gid}:\n" for gid in sorted(set(task.shared.values())))
     # The admin of a server that root started is called root too, and has an account of its own as any other user.
     names = {"root": 0, task.account: uid} if uid else {"root": 0}
-    homes = {0: "/", uid: task.home}
+    homes = {0: "/", uid: _HOME}
     return {
         "passwd": "".join(f"{name}:x:{number}:{number}::{homes[number]}:/bin/sh\n" for name, number in names.items()),
         "group": "".join(f"{name}:x:{number}:\n" for name, number in names.items()) + groups,

@@ -110,10 +110,10 @@ def test_the_environment_of_a_task_is_writable_only_while_it_is_built() -> None:
 @pytest.mark.parametrize(
     ("uid", "account", "lines"),
     [
-        (None, "lab", ["root:x:0:0::/:/bin/sh", "lab:x:1000:1000::/x/home:/bin/sh"]),
-        (7, "ann@example.com", ["root:x:0:0::/:/bin/sh", "ann@example.com:x:7:7::/x/home:/bin/sh"]),
-        (7, "root", ["root:x:7:7::/x/home:/bin/sh"]),
-        (0, "root", ["root:x:0:0::/x/home:/bin/sh"]),
+        (None, "lab", ["root:x:0:0::/:/bin/sh", "lab:x:1000:1000::/run/home:/bin/sh"]),
+        (7, "ann@example.com", ["root:x:0:0::/:/bin/sh", "ann@example.com:x:7:7::/run/home:/bin/sh"]),
+        (7, "root", ["root:x:7:7::/run/home:/bin/sh"]),
+        (0, "root", ["root:x:0:0::/run/home:/bin/sh"]),
     ],
 )
 def test_passwd_names_root_and_the_account_of_the_task(uid: int | None, account: str, lines: list[str]) -> None:
@@ -127,3 +127,11 @@ def test_the_pfs_is_sealed_around_the_folders_that_the_task_may_see() -> None:
     mounts = {"/pfs/a/home/me": "/data/pfs/a/home/me", "/pfs/a/public": "/data/pfs/a/public"}
     found = shown(made(mounts=mounts, writable=["/pfs/a/home/me"]))
     assert [found[target].read_only for target in sorted(mounts)] == [False, True]
+
+
+def test_a_small_etc_that_is_ready_is_one_mount_with_the_folders_in_it() -> None:
+    ready = MACHINE._replace(etc="/data/tasks/.etc-1-1", etc_folders=[folder("/etc/ssl"), Entry("/etc/java", 0, "x")])
+    found = plan(alone(), FOLDER, ready, None, building=False)
+    assert Bind("/data/tasks/.etc-1-1", "/etc") in found.fixed
+    assert Bind("/etc/ssl", "/etc/ssl") in found.fixed
+    assert not [step for step in found.fixed if isinstance(step, (File, Link)) and step.target.startswith("/etc/")]
