@@ -40,6 +40,7 @@ class Builder:
         self._pid = pid
         self._guarded = guarded
         self._untrusted: tuple[str, ...] = ()
+        self._restricts_each = False  # what comes first becomes read-only as a whole
         self._makes_devices = os.geteuid() == 0
         self._steps: dict[type, Callable[..., None]] = {
             Bind: self._bind,
@@ -64,6 +65,7 @@ class Builder:
             self._do(step)
         namespaces.restrict(self._place, read_only=True)
         namespaces.make_memory_writable(self._place)
+        self._restricts_each = True
         for step in plan.own:
             self._do(step)
         namespaces.restrict(self._place, read_only=False)
@@ -77,23 +79,23 @@ class Builder:
         self._steps[type(step)](step)
 
     def _bind(self, step: Bind) -> None:
-        target = self._place + self._without_links(step.target)
+        target = self._place + (self._without_links(step.target) if step.is_folder is None else step.target)
         try:
             if step.target.startswith(self._untrusted):
                 self._bind_within(step.source, target)
             else:
-                self._make_place_for(step.source, target)
+                _make_place(target, folder=_is_folder(step.source) if step.is_folder is None else step.is_folder)
                 namespaces.bind(step.source, target)
         except FileNotFoundError:
             if step.optional:
                 return
             raise
-        if step.read_only:
+        if step.read_only and self._restricts_each:
             namespaces.restrict(target, read_only=True)
 
     def _bind_within(self, source: str, target: str) -> None:
         """By descriptors: job code may have put a link on the way, and that may lead anywhere."""
-        is_folder = stat.S_ISDIR(os.stat(source).st_mode)
+        is_folder = _is_folder(source)
         place = below.open_folder(self._place, target if is_folder else os.path.dirname(target))
         try:
             if not is_folder:
@@ -101,14 +103,6 @@ class Builder:
             namespaces.bind(source, f"/proc/self/fd/{place}")
         finally:
             os.close(place)
-
-    def _make_place_for(self, source: str, target: str) -> None:
-        if stat.S_ISDIR(os.stat(source).st_mode):
-            _make_folder(target)
-        else:
-            _make_folder(os.path.dirname(target))
-            with suppress(FileExistsError):
-                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
     def _memory(self, step: Memory) -> None:
         _make_folder(self._place + step.target)
@@ -124,11 +118,7 @@ class Builder:
 
     def _file(self, step: File) -> None:
         target = self._place + step.target
-        try:
-            smallfiles.write_new(target, step.content, 0o644)
-        except FileNotFoundError:
-            _make_folder(os.path.dirname(target))
-            smallfiles.write_new(target, step.content, 0o644)
+        _make_in_folder(target, lambda: smallfiles.write_new(target, step.content, 0o644))
 
     def _devices(self, step: Devices) -> None:
         _make_folder(self._place + step.target)
@@ -138,15 +128,14 @@ class Builder:
         """A device file of its own, which takes no mount; in a user namespace only a mount can show one."""
         if self._makes_devices:
             found, target = os.stat(step.path), self._place + step.path
-            _make_folder(os.path.dirname(target))
             try:
-                os.mknod(target, found.st_mode, found.st_rdev)
+                _make_in_folder(target, lambda: os.mknod(target, found.st_mode, found.st_rdev))
                 if found.st_uid or found.st_gid:
                     os.chown(target, found.st_uid, found.st_gid)
                 return
             except PermissionError:
                 self._makes_devices = False
-        self._make_place_for(step.path, self._place + step.path)
+        _make_place(self._place + step.path, folder=False)
         namespaces.bind_device(step.path, self._place + step.path)
 
     def _proc(self, step: Proc) -> None:
@@ -192,6 +181,29 @@ def _open_file(folder: int, name: str) -> int:
 def _replaced(old: int, new: int) -> int:
     os.close(old)
     return new
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.stat(path).st_mode)
+
+
+def _make_place(target: str, *, folder: bool) -> None:
+    """Make what something is to be mounted at."""
+    if folder:
+        return _make_folder(target)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with suppress(FileExistsError):
+        _make_in_folder(target, lambda: os.close(os.open(target, flags, 0o644)))
+    return None
+
+
+def _make_in_folder(path: str, make: Callable[[], None]) -> None:
+    """Call `make` for a path, and again if its folder was missing: most often it is there."""
+    try:
+        make()
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        make()
 
 
 def _make_folder(path: str) -> None:

@@ -36,6 +36,7 @@ class Bind(NamedTuple):
     target: str
     read_only: bool = True
     optional: bool = False  # it may be missing
+    is_folder: bool | None = None  # of a path that was looked at and is no link; None: nobody has looked
 
 
 class Memory(NamedTuple):
@@ -166,7 +167,7 @@ def _all(machine: Machine) -> list[Step]:
 def _person(machine: Machine) -> list[Step]:
     """The other folders of a person's machine, as writable as they are for that person."""
     folders = [entry.path for entry in machine.top if entry.is_folder and entry.path[1:] not in _SYSTEM | _MADE_HERE]
-    return [Bind(path, path, read_only=False) for path in folders]
+    return [Bind(path, path, read_only=False, is_folder=True) for path in folders]
 
 
 def _shown_where_they_are(steps: Sequence[Step]) -> list[str]:
@@ -230,4 +231,6 @@ def accounts(task: TaskFile, account: int) -> dict[str, str]:
 
 def _taken(entry: Entry) -> Step:
     """What this machine has at a path, at the same path."""
-    return Link(entry.path, entry.leads_to) if entry.leads_to else Bind(entry.path, entry.path)
+    if entry.leads_to:
+        return Link(entry.path, entry.leads_to)
+    return Bind(entry.path, entry.path, is_folder=entry.is_folder)

@@ -133,5 +133,5 @@ def test_a_small_etc_that_is_ready_is_one_mount_with_the_folders_in_it() -> None
     ready = MACHINE._replace(etc="/data/tasks/.etc-1-1", etc_folders=[folder("/etc/ssl"), Entry("/etc/java", 0, "x")])
     found = plan(alone(), FOLDER, ready, None, building=False)
     assert Bind("/data/tasks/.etc-1-1", "/etc") in found.fixed
-    assert Bind("/etc/ssl", "/etc/ssl") in found.fixed
+    assert Bind("/etc/ssl", "/etc/ssl", is_folder=True) in found.fixed
     assert not [step for step in found.fixed if isinstance(step, (File, Link)) and step.target.startswith("/etc/")]
