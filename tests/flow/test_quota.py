@@ -79,7 +79,7 @@ def test_the_third_job_queues_and_says_for_what_and_starts_when_one_ends(lab: Sh
     third = lab.submit("true")
     wait_until(lambda: lab.field(third, "job_status") == "queue", "it waits")
     assert re.fullmatch(
-        r"first in the queue, starts in about (2[5-9]|30) min; "
+        r"first in the queue, starts within (2[5-9]|30) min; "
         r"quota: 2 of 2 jobs running for zhang@example\.com on cce; it starts when one ends \(about (2[5-9]|30) min\)",
         lab.field(third, "queue_reason"),
     )

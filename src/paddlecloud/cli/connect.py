@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddlecloud.model.errors import ConfigError, InvalidError, UnauthenticatedError
+from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from paddlecloud.sdk.client import Client
@@ -33,6 +33,17 @@ def connect(server: str = "") -> Client:
 
         raise UnauthenticatedError(identity.why_nobody(profile))
     return Client(profile)
+
+
+def last_job(client: Client) -> str:
+    """The id of the newest job of one's own, for verbs where no job was named; it is said which."""
+    from paddlecloud.cli import shell
+
+    newest = client.list(limit=1)
+    if not newest:
+        raise NotFoundError("you have no job yet; the first one: paddlecloud run FOLDER -- sh run.sh")
+    shell.talk(f"your last job: {newest[0].id} ({newest[0].spec.name})")
+    return newest[0].id
 
 
 def named_server(around: Surroundings, typed: str | None, known: Profile, ca: str | None) -> Profile:

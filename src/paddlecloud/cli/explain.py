@@ -24,7 +24,7 @@ _SHELL_SIGNAL = 128  # a shell reports its child's signal as an exit code above 
 
 
 def why_waiting(job: Job, forecast: Forecast | None, now: datetime) -> str:
-    """Its place in the queue, about when it starts, and what it waits for."""
+    """Its place in the queue, when it starts at the latest, and what it waits for."""
     words = [] if forecast is None else [place(forecast, now)]
     if job.queue_reason:
         words.append(job.queue_reason)
@@ -50,15 +50,16 @@ def state_line(detail: JobDetail, now: datetime) -> str:
 def place(forecast: Forecast, now: datetime) -> str:
     ahead = forecast.position - 1
     words = "first in the queue" if ahead == 0 else f"{show.counted(ahead, 'job')} before it"
-    when = about(forecast, now)
+    when = at_the_latest(forecast, now)
     return f"{words}, starts {when}" if when else words
 
 
-def about(forecast: Forecast, now: datetime) -> str:
+def at_the_latest(forecast: Forecast, now: datetime) -> str:
+    """By when a job starts if all others run for as long as they may: an upper bound."""
     if forecast.about_at is None:
         return ""
     seconds = (forecast.about_at - now).total_seconds()
-    return "soon" if seconds < 5 else f"in about {describe_duration(seconds)}"
+    return "soon" if seconds < 5 else f"within {describe_duration(seconds)}"
 
 
 def ending(detail: JobDetail, *, log_seen: bool = False) -> list[str]:

@@ -8,10 +8,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddlecloud.cli import shell, show
-from paddlecloud.cli.connect import connect
+from paddlecloud.cli.connect import connect, last_job
 from paddlecloud.cli.parser import Parser, Setup, new_folder
 from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
@@ -28,9 +28,28 @@ if TYPE_CHECKING:
     from paddlecloud.sdk.client import Client
 
 
+class _LastIsTarget(argparse.Action):
+    """The last of several words is the target; none at all is allowed too, which argparse cannot say."""
+
+    def __call__(self, parser: argparse.ArgumentParser, found: Namespace, words: Any, _: str | None = None) -> None:
+        *sources, target = words or (None,)
+        if words and not sources:
+            parser.error(f"TARGET is missing: say where {target} is to go")
+        try:
+            found.sources, found.target = sources, None if target is None else new_folder(target)
+        except argparse.ArgumentTypeError as error:
+            parser.error(f"TARGET: {error}")
+
+
 def cp(parser: Parser) -> None:
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="what to copy; several will do with the PFS")
-    parser.add_argument("target", type=new_folder, metavar="TARGET", help="where to")
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        action=_LastIsTarget,
+        metavar="SOURCE",
+        help="what to copy, and the TARGET last; with no argument at all: the results of your last job",
+    )
+    parser.set_defaults(target=None)
     parser.add_argument(
         "--update", action="store_true", help="TARGET may hold earlier results: bring what is new or changed since"
     )
@@ -117,6 +136,11 @@ def download(client: Client, job: str, folder: Path, *, prefix: str = "", update
 
 
 def _cp(args: Namespace) -> None:
+    if not args.sources:
+        with connect() as client:
+            job = last_job(client)
+            download(client, job, Path(f"output-{job[4:12]}"), update=args.update)
+        return
     if any(map(is_pfs, (*args.sources, args.target))):
         from paddlecloud.cli import pfs
 

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.inputs import default_target
-from paddlecloud.model.job import PSERVER, Hang, Input, JobSpec, Retry, RoleSpec
-from paddlecloud.sdk.spec import Asked, as_hang, as_retry, hang_seconds, resources, seconds
+from paddlecloud.model.job import PSERVER, Hang, Input, Retry, RoleSpec
+from paddlecloud.sdk.spec import hang_seconds, resources, seconds
 
 
 class FileResources(Struct, frozen=True, kw_only=True):
@@ -85,14 +85,15 @@ class JobFile(Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> JobFile:
-    import yaml
-
+    from paddlecloud import yamltext
     from paddlecloud.model import wire
 
     try:
-        plain: Any = yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidError(f"{path} is neither YAML nor JSON: {error}", field="file") from None
+        plain = yamltext.read(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InvalidError(f"{path} is not UTF-8 text: {error}", field="file") from None
+    except InvalidError as error:
+        raise InvalidError(f"{path} is neither YAML nor JSON: {error.message}", field="file") from None
     if not isinstance(plain, dict):
         raise InvalidError(f"{path} is empty or no mapping: write `run: sh run.sh` and what else is to be said")
     try:
@@ -117,7 +118,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "cluster": file.cluster,
         "queue": file.queue,
         "priority": file.priority,
-        "wall_time": file.time_limit,
+        "wall_time": seconds(file.time_limit, "time_limit"),
         "cpus": file.resources.cpus,
         "memory": file.resources.memory,
         "gpus": file.resources.gpus,
@@ -135,28 +136,8 @@ def asked(file: JobFile) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def with_roles(file: JobFile, wanted: Asked) -> JobSpec:
-    """The spec of a file with roles; `wanted` is the rest of what the file and the flags ask for."""
-    return JobSpec(
-        roles=tuple(_role(name, role) for name, role in file.roles.items()),
-        name=wanted.get("name", "tmp_job"),
-        cluster=wanted.get("cluster", "default"),
-        queue=wanted.get("queue", ""),
-        job_type=wanted.get("job_type"),
-        distribute=wanted.get("distribute"),
-        env=dict(wanted.get("env", {})),
-        wall_time_seconds=seconds(wanted.get("wall_time"), "time_limit"),
-        priority=wanted.get("priority", 0),
-        retry=as_retry(wanted.get("retry", 0)),
-        hang=as_hang(wanted.get("hang")),
-        keep_on_failure=wanted.get("keep_on_failure", False),
-        requirements=wanted.get("requirements", ""),
-        python=wanted.get("python", ""),
-        setup=tuple(wanted.get("setup", ())),
-        inputs=tuple(wanted.get("inputs", ())),
-        slurm=dict(wanted.get("slurm", {})),
-        slurm_env=wanted.get("slurm_env", False),
-    )
+def roles(file: JobFile) -> tuple[RoleSpec, ...]:
+    return tuple(_role(name, role) for name, role in file.roles.items())
 
 
 def _role(name: str, role: FileRole) -> RoleSpec:

@@ -1,4 +1,4 @@
-"""Verbs about jobs that are there already: ls, show, wait, kill, queue, events, clusters, queues."""
+"""Verbs about jobs that are there already: ls, show, wait, kill, queue, events."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from paddlecloud.cli import explain, shell, show
-from paddlecloud.cli.connect import connect
+from paddlecloud.cli.connect import connect, last_job
 from paddlecloud.cli.describe import describe, move_text, ran
 from paddlecloud.cli.exits import OTHER, exit_code, job_exit_code
-from paddlecloud.cli.parser import Parser, Setup, add_output, count
+from paddlecloud.cli.parser import Parser, Setup, add_job, add_output, count
 from paddlecloud.cli.printable import printable_json
 from paddlecloud.cli.show import Column
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnauthenticatedError, UnreachableError
-from paddlecloud.model.job import Job, Moved, Resources
+from paddlecloud.model.job import Job, Moved
 from paddlecloud.model.state import LIVE, WAITING, JobState
-from paddlecloud.model.units import format_duration, format_size
 from paddlecloud.sdk.spec import duration
 
 if TYPE_CHECKING:
-    from paddlecloud.model.service import Cluster, Queue
     from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.client import Client
 
 T = TypeVar("T")
 
 _LIMIT = 100
+_SHORT_NAME = 16
+_LEAST_WHY = 40
+_LOOK_SECONDS = 1.0
 _NO_JOBS = "no jobs; the first one: paddlecloud run FOLDER -- sh run.sh"
 
 
@@ -44,18 +45,19 @@ def ls(parser: Parser) -> None:
     parser.add_argument("--user", help="only jobs of this user (for admins)")
     parser.add_argument("-A", "--all", action="store_true", help="jobs of all users (for admins)")
     parser.add_argument("-n", "--limit", type=count, help=f"at most so many; 0: all ({_LIMIT} jobs, all files)")
+    parser.add_argument("-w", "--watch", action="store_true", help="go on: jobs that come or change are listed again")
     add_output(parser)
     parser.set_defaults(run=_ls)
 
 
 def show_(parser: Parser) -> None:
-    _add_job(parser)
+    add_job(parser)
     add_output(parser)
     parser.set_defaults(run=_show)
 
 
 def wait(parser: Parser) -> None:
-    _add_jobs(parser)
+    _add_jobs(parser, "*")
     parser.add_argument("--timeout", metavar="TIME", help="wait at most so long (30m, 00:30:00); then exit with 101")
     parser.epilog = "of several jobs the highest exit code is given"
     add_exit_code(parser)
@@ -64,7 +66,7 @@ def wait(parser: Parser) -> None:
 
 
 def kill(parser: Parser) -> None:
-    _add_jobs(parser)
+    _add_jobs(parser, "+")
     parser.add_argument("--wait", action="store_true", help="wait until nothing of them runs")
     parser.add_argument(
         "--rm", "-rm", action="store_true", help="take them out of lists too, also those that have ended"
@@ -87,16 +89,6 @@ def events(parser: Parser) -> None:
     parser.set_defaults(run=_events)
 
 
-def clusters(parser: Parser) -> None:
-    add_output(parser)
-    parser.set_defaults(run=_clusters)
-
-
-def queues(parser: Parser) -> None:
-    add_output(parser)
-    parser.set_defaults(run=_queues)
-
-
 VERBS: Mapping[str, Setup] = {
     "ls": ls,
     "show": show_,
@@ -104,8 +96,6 @@ VERBS: Mapping[str, Setup] = {
     "kill": kill,
     "queue": queue,
     "events": events,
-    "clusters": clusters,
-    "queues": queues,
 }
 
 
@@ -115,14 +105,14 @@ def add_exit_code(parser: Parser) -> None:
     )
 
 
-def print_jobs(jobs: Sequence[Job], output: str, none: str) -> None:
-    show.many(jobs, job_columns(shell.now()), output, lambda job: job.id, none)
+def print_jobs(jobs: Sequence[Job], output: str, none: str, *, headed: bool = True) -> None:
+    show.many(jobs, job_columns(shell.now()), output, lambda job: job.id, none, headed=headed)
 
 
 def job_columns(now: datetime) -> list[Column[Job]]:
     return [
-        Column("JOB", lambda job: job.id),
-        Column("NAME", lambda job: job.spec.name),
+        Column("JOB", lambda job: job.id, short=lambda job: short_id(job.id)),
+        Column("NAME", lambda job: job.spec.name, short=lambda job: show.cut(job.spec.name, _SHORT_NAME)),
         Column("STATE", lambda job: job.state.label, colour=lambda job: show.state_colour(job.state)),
         Column("TASKS", lambda job: str(job.spec.tasks), drop=2),
         Column("AGE", lambda job: show.short_time((now - job.created_at).total_seconds()), drop=1),
@@ -131,11 +121,23 @@ def job_columns(now: datetime) -> list[Column[Job]]:
         Column("CLUSTER", lambda job: job.placement.cluster if job.placement else job.spec.cluster, wide=True),
         Column("QUEUE", lambda job: job.spec.queue, wide=True),
         Column("PRIORITY", lambda job: str(job.spec.priority), wide=True),
-        Column("WHY", lambda job: explain.why(job, None, now), drop=4),
+        Column(
+            "WHY",
+            lambda job: explain.why(job, None, now),
+            short=lambda job: explain.why(job, None, now).replace(" failed first: ", ": ", 1),
+            least=_LEAST_WHY,
+        ),
     ]
 
 
+def short_id(job: str) -> str:
+    """The beginning of a job's id, as other commands take it."""
+    return job[: len("job-") + 8]
+
+
 def _ls(args: Namespace) -> None:
+    if args.paths and args.watch:
+        raise InvalidError("--watch follows jobs, not files: leave the path out", field="watch")
     if args.paths:
         from paddlecloud.cli import files
 
@@ -145,15 +147,27 @@ def _ls(args: Namespace) -> None:
     limit = (_LIMIT if args.limit is None else args.limit) or None
     with connect() as client:
         jobs = client.list(states=states, name=args.name, user=args.user, everyone=args.all, limit=limit)
-    filtered = args.state or args.name or args.user
-    print_jobs(jobs, args.output, "no job matches" if filtered else _NO_JOBS)
-    if len(jobs) == limit:
-        shell.talk(f"the newest {limit}; -n 0 lists all")
+        filtered = args.state or args.name or args.user
+        print_jobs(jobs, args.output, "no job matches" if filtered else _NO_JOBS)
+        if len(jobs) == limit:
+            shell.talk(f"the newest {limit}; -n 0 lists all")
+        while args.watch:
+            sys.stdout.flush()
+            time.sleep(_LOOK_SECONDS)
+            known = {job.id: _news(job) for job in jobs}
+            jobs = client.list(states=states, name=args.name, user=args.user, everyone=args.all, limit=limit)
+            changed = [job for job in reversed(jobs) if known.get(job.id) != _news(job)]
+            print_jobs(changed, args.output, "", headed=not known)
+
+
+def _news(job: Job) -> tuple[object, ...]:
+    """What of a job is listed again when it changes: not its age, which always does."""
+    return job.state, job.error, job.queue_reason, job.quiet_since, job.placement
 
 
 def _show(args: Namespace) -> None:
     with connect() as client:
-        detail = client.get(args.job)
+        detail = client.get(args.job or last_job(client))
     show.one(detail, args.output, detail.job.id, lambda one: describe(one, shell.now()))
 
 
@@ -161,7 +175,7 @@ def _wait(args: Namespace) -> int:
     seconds = None if args.timeout is None else duration(args.timeout, "--timeout")
     deadline = None if seconds is None else time.monotonic() + seconds
     with connect() as client:
-        jobs, errors = each_job(args.jobs, lambda ref: client.get(ref).job.id)
+        jobs, errors = each_job(args.jobs or [last_job(client)], lambda ref: client.get(ref).job.id)
         worst = _tell(errors)
         details = [_wait_for(client, job, deadline, args.output) for job in jobs]
     if args.output in ("json", "yaml") and len(args.jobs) > 1:
@@ -230,12 +244,12 @@ def _queue(args: Namespace) -> None:
 def queue_columns(now: datetime, *, everyone: bool) -> list[Column[JobDetail]]:
     return [
         Column("POSITION", lambda one: str(one.forecast.position) if one.forecast else ""),
-        Column("JOB", lambda one: one.job.id),
+        Column("JOB", lambda one: one.job.id, short=lambda one: short_id(one.job.id)),
         Column("NAME", lambda one: one.job.spec.name, drop=3),
         Column("USER", lambda one: one.job.user, wide=not everyone, drop=2),
         Column("WAITS", lambda one: show.short_time((now - one.job.created_at).total_seconds()), drop=2),
-        Column("STARTS", lambda one: explain.about(one.forecast, now) if one.forecast else "", drop=1),
-        Column("WHY", lambda one: one.job.queue_reason or one.job.state.label),
+        Column("STARTS", lambda one: explain.at_the_latest(one.forecast, now) if one.forecast else "", drop=1),
+        Column("WHY", lambda one: one.job.queue_reason or one.job.state.label, least=_LEAST_WHY),
     ]
 
 
@@ -272,79 +286,6 @@ def _print_event(moved: Moved, output: str) -> None:
         shell.say(f"{show.local_time(moved.at)}  {moved.job}  {move_text(moved)}", flush=True)
 
 
-def _clusters(args: Namespace) -> None:
-    with connect() as client:
-        found = client.clusters()
-    show.many(found, cluster_columns(), args.output, lambda one: one.name)
-    if args.output in ("table", "wide") and (named := [one.name for one in found if one.memory_limit == "process"]):
-        shell.talk(
-            f"{', '.join(named)}: the memory limit holds per process only, and a task above it as a whole is ended "
-            "about a second later; the operator can delegate a cgroup to the server (see paddlecloud doctor)"
-        )
-
-
-def cluster_columns() -> list[Column[Cluster]]:
-    return [
-        Column("NAME", lambda one: one.name),
-        Column("BACKEND", lambda one: one.backend, drop=3),
-        Column("DEFAULT", lambda one: "yes" if one.default else "", drop=2),
-        Column("POLICY", lambda one: one.policy, drop=1),
-        Column("CPUS", lambda one: _of(one, lambda amount: f"{amount.cpus:g}")),
-        Column("MEMORY", lambda one: _of(one, lambda amount: format_size(amount.memory_bytes))),
-        Column("GPUS", lambda one: _of(one, lambda amount: str(amount.gpus))),
-        Column("MEMORY LIMIT", lambda one: f"per {one.memory_limit}" if one.memory_limit else "", drop=4),
-    ]
-
-
-def _queues(args: Namespace) -> None:
-    with connect() as client:
-        found = client.queues()
-    show.many(
-        found, columns_of_queues(found), args.output, lambda one: one.name, "no queues: name a cluster, or nothing"
-    )
-
-
-def _of(cluster: Cluster, amount: Callable[[Resources], str]) -> str:
-    """How much of one kind of resource is free, of how much."""
-    if cluster.capacity is None:
-        return "?"
-    if cluster.free is None:
-        return amount(cluster.capacity)
-    return f"{amount(cluster.free)} of {amount(cluster.capacity)} free"
-
-
-def columns_of_queues(queues: Sequence[Queue]) -> list[Column[Queue]]:
-    capped = [Column("AT A TIME", _at_a_time, drop=4)] if any(map(_at_a_time, queues)) else []
-    return [
-        Column("NAME", lambda one: one.name),
-        Column("CLUSTER", lambda one: one.cluster, drop=2),
-        Column("LIMIT", _longest),
-        Column("PRIORITY", lambda one: f"{one.priority:+d}" if one.priority else "0", drop=1),
-        *capped,
-        Column("USERS", _who, drop=3),
-    ]
-
-
-def _at_a_time(queue: Queue) -> str:
-    """What its jobs use of the most that they may."""
-    used = queue.used
-    words = [
-        "" if queue.cpus is None else f"{used.cpus:g} of {queue.cpus:g} CPUs",
-        "" if queue.memory_bytes is None else f"{format_size(used.memory_bytes)} of {format_size(queue.memory_bytes)}",
-        "" if queue.gpus is None else f"{used.gpus} of {queue.gpus} GPUs",
-    ]
-    return ", ".join(word for word in words if word)
-
-
-def _who(queue: Queue) -> str:
-    return ", ".join([*queue.users, *(f"group {name}" for name in queue.groups)]) or "everyone"
-
-
-def _longest(queue: Queue) -> str:
-    limit = queue.time_limit_seconds
-    return "as its cluster" if limit is None else format_duration(limit)
-
-
 def _states(words: tuple[str, ...] | list[str]) -> list[JobState]:
     found: set[JobState] = set()
     for word in (part for text in words for part in text.split(",")):
@@ -358,9 +299,8 @@ def _states(words: tuple[str, ...] | list[str]) -> list[JobState]:
     return sorted(found)
 
 
-def _add_job(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOB", help="id, the beginning of one (4 digits or more), or a name")
-
-
-def _add_jobs(parser: Parser) -> None:
-    parser.add_argument("jobs", nargs="+", metavar="JOB", help="id, the beginning of one, or a name; several will do")
+def _add_jobs(parser: Parser, nargs: str) -> None:
+    last = " (your last job)" if nargs == "*" else ""
+    parser.add_argument(
+        "jobs", nargs=nargs, metavar="JOB", help=f"id, the beginning of one, or a name; several will do{last}"
+    )

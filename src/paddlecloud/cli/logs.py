@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from paddlecloud.cli import explain, shell, show
-from paddlecloud.cli.connect import connect
-from paddlecloud.cli.parser import Parser, Setup, count
+from paddlecloud.cli.connect import connect, last_job
+from paddlecloud.cli.parser import Parser, Setup, add_job, count
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.paddlepaddle import worker_name
@@ -21,7 +21,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 def logs(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOB", help="id, the beginning of one (4 digits or more), or a name")
+    add_job(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
     parser.add_argument("--tail", "-n", type=count, metavar="N", help="begin with the last N lines of each task")
     parser.add_argument("--since", metavar="TIME", help="only what was written in this time (10m, 00:10:00)")
@@ -81,7 +81,8 @@ class Lines:
 def _logs(args: Namespace) -> None:
     since = args.since
     with connect() as client:
-        detail = see_placed(client, args.job) if args.follow else client.get(args.job)
+        ref = args.job or last_job(client)
+        detail = see_placed(client, ref) if args.follow else client.get(ref)
         job, tasks = detail.job, detail.log_tasks
         if args.worker:
             args.worker = next((task for task in tasks if worker_name(job, task) == args.worker), args.worker)

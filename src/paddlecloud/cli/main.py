@@ -23,6 +23,7 @@ _GARBAGE_WORTH_A_LOOK = 50_000  # objects; most commands end with fewer, and loo
 def start() -> None:
     """The command as a process of its own."""
     gc.set_threshold(_GARBAGE_WORTH_A_LOOK)
+    shell.replace_unencodable()
     code = main()
     gc.freeze()  # else the interpreter looks through everything once more before it ends
     sys.exit(code)

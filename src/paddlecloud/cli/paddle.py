@@ -25,6 +25,7 @@ _PACKAGES = ("paddlepaddle", "paddlepaddle-gpu")
 
 def start() -> None:
     """The command as a process of its own."""
+    shell.replace_unencodable()
     sys.exit(main(sys.argv[1:], shell.variables()))
 
 

@@ -191,6 +191,12 @@ class Parser(argparse.ArgumentParser):
         ]
 
 
+def add_job(parser: Parser) -> None:
+    parser.add_argument(
+        "job", nargs="?", metavar="JOB", help="id, the beginning of one (4 digits or more), or a name (your last job)"
+    )
+
+
 def add_output(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", choices=FORMATS, default="table", metavar="FORMAT", help="table, wide, json, yaml or name"
@@ -239,9 +245,13 @@ def _in_order(few: Sequence[str], many: Sequence[str]) -> bool:
 def _nearest(word: str, known: Sequence[str]) -> str:
     import difflib
 
-    # Without their dashes, which would make any two options alike.
-    bare = {name.lstrip("-"): name for name in known}
-    near = difflib.get_close_matches(word.lstrip("-"), bare, n=1)
+    # Without their dashes, which would make any two options alike; of `-name` and `--name` the one with as many dashes.
+    typed = word.lstrip("-")
+    dashes = len(word) - len(typed)
+    alike = sorted(known, key=lambda name: len(name) - len(name.lstrip("-")) == dashes)
+    bare = {name.lstrip("-"): name for name in alike}
+    parts = [name for name in bare if any(part.startswith(typed) for part in re.split("[-_]", name))]
+    near = difflib.get_close_matches(typed, bare, n=1) or (parts if len(parts) == 1 else [])
     if near:
         return f"; did you mean {bare[near[0]]!r}?"
     return f"; known are {', '.join(known)}" if len(known) <= 12 else ""

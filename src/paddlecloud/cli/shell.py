@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from typing import TextIO
 
 from paddlecloud.cli.printable import printable_line
@@ -36,6 +37,17 @@ def has_colour(stream: TextIO) -> bool:
     """Whether to colour: on a terminal that can, unless NO_COLOR (no-color.org) is set."""
     shell = variables()
     return is_terminal(stream) and not shell.get("NO_COLOR") and shell.get("TERM") != "dumb"
+
+
+def is_unicode(stream: TextIO) -> bool:
+    """Whether every character can be written to it, in one encoding of Unicode or another."""
+    return (stream.encoding or "").lower().startswith("utf")
+
+
+def replace_unencodable() -> None:
+    """From now on a character that stdout cannot encode is written as `?`, in logs of jobs too."""
+    if isinstance(sys.stdout, TextIOWrapper) and not (is_unicode(sys.stdout) and sys.stdout.errors != "strict"):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def width(stream: TextIO) -> int | None:

@@ -32,17 +32,28 @@ _TASK_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 
 
 class Column(NamedTuple, Generic[T]):
-    """`drop`: the higher, the sooner it goes on a narrow screen (0 stays). `wide`: only with -o wide."""
+    """`drop`: the higher, the sooner it goes on a narrow screen (0 stays). `wide`: only with -o wide.
+
+    `short` is tried on a narrow screen before a column goes; the last column is cut to no less than `least`.
+    """
 
     head: str
     value: Callable[[T], str]
     drop: int = 0
     wide: bool = False
     colour: Callable[[T], str] | None = None
+    short: Callable[[T], str] | None = None
+    least: int = 12
 
 
 def many(
-    rows: Sequence[T], columns: Sequence[Column[T]], output: str, name: Callable[[T], str], none: str = ""
+    rows: Sequence[T],
+    columns: Sequence[Column[T]],
+    output: str,
+    name: Callable[[T], str],
+    none: str = "",
+    *,
+    headed: bool = True,
 ) -> None:
     """Print records in the format asked for; where a table would be empty, `none` is said."""
     if output == "name":
@@ -52,7 +63,8 @@ def many(
         _plain(list(rows), output)
     elif rows:
         shown = [column for column in columns if output == "wide" or not column.wide]
-        made = table(rows, shown, width=shell.width(sys.stdout), coloured=shell.has_colour(sys.stdout))
+        width, coloured = shell.width(sys.stdout), shell.has_colour(sys.stdout)
+        made = table(rows, shown, width=width, coloured=coloured, headed=headed)
         shell.say(*made.split("\n"))
     elif none:
         shell.talk(none)
@@ -68,11 +80,20 @@ def one(record: T, output: str, name: str, text: Callable[[T], str]) -> None:
         shell.say(*text(record).split("\n"))
 
 
-def table(rows: Sequence[T], columns: Sequence[Column[T]], *, width: int | None = None, coloured: bool = False) -> str:
-    cells = {column.head: [printable(column.value(row)) for row in rows] for column in columns}
-    widths = {head: max(columns_of(text) for text in (head, *texts)) for head, texts in cells.items()}
+def table(
+    rows: Sequence[T],
+    columns: Sequence[Column[T]],
+    *,
+    width: int | None = None,
+    coloured: bool = False,
+    headed: bool = True,
+) -> str:
+    cells, widths = _cells(rows, columns)
+    if width is not None and _least_width(columns, widths) > width:
+        columns = [column if column.short is None else column._replace(value=column.short) for column in columns]
+        cells, widths = _cells(rows, columns)
     kept = _that_fit(columns, widths, width)
-    lines = [_line([(column.head, widths[column.head]) for column in kept], width)]
+    lines = [_line([(column.head, widths[column.head]) for column in kept], width)] if headed else []
     for number, row in enumerate(rows):
         texts = [(cells[column.head][number], widths[column.head]) for column in kept]
         colours = [column.colour(row) if coloured and column.colour else "" for column in kept]
@@ -151,7 +172,7 @@ def _plain(value: object, output: str) -> None:
     if output == "json":
         import json
 
-        text = printable_json(json.dumps(plain, indent=2, ensure_ascii=False))
+        text = printable_json(json.dumps(plain, indent=2, ensure_ascii=not shell.is_unicode(sys.stdout)))
     else:
         text = _yaml(plain)
     shell.say(*text.split("\n"))
@@ -167,8 +188,15 @@ def _yaml(plain: object) -> str:
             return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if is_unsafe(text) else None)
 
     Dumper.add_representer(str, Dumper.represent_text)
-    made: str = yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    unicode = shell.is_unicode(sys.stdout)
+    made: str = yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=unicode, width=sys.maxsize)
     return printable_json(made).removesuffix("\n")
+
+
+def _cells(rows: Sequence[T], columns: Sequence[Column[T]]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """The texts of each column, and how wide the widest of them is, its head included."""
+    cells = {column.head: [printable(column.value(row)) for row in rows] for column in columns}
+    return cells, {head: max(columns_of(text) for text in (head, *texts)) for head, texts in cells.items()}
 
 
 def _that_fit(columns: Sequence[Column[T]], widths: dict[str, int], width: int | None) -> list[Column[T]]:
@@ -184,7 +212,8 @@ def _that_fit(columns: Sequence[Column[T]], widths: dict[str, int], width: int |
 def _least_width(columns: Sequence[Column[T]], widths: dict[str, int]) -> int:
     # The last column may be cut, down to its head or a few words.
     *others, last = columns
-    return sum(widths[column.head] + len(_GAP) for column in others) + min(widths[last.head], max(len(last.head), 12))
+    least = min(widths[last.head], max(len(last.head), last.least))
+    return sum(widths[column.head] + len(_GAP) for column in others) + least
 
 
 def _line(texts: Sequence[tuple[str, int]], width: int | None, colours: Sequence[str] = ()) -> str:
@@ -194,7 +223,7 @@ def _line(texts: Sequence[tuple[str, int]], width: int | None, colours: Sequence
     for number, (text, wide) in enumerate(texts):
         if room is not None and room <= 0:
             break
-        shown = _cut(text, room)
+        shown = cut(text, room)
         blank = (wide if room is None else min(wide, room)) - columns_of(shown)
         padded = shown if number == len(texts) - 1 else shown + " " * blank
         parts.append(paint(padded, colours[number]) if colours and colours[number] else padded)
@@ -202,7 +231,8 @@ def _line(texts: Sequence[tuple[str, int]], width: int | None, colours: Sequence
     return _GAP.join(parts).rstrip()
 
 
-def _cut(text: str, room: int | None) -> str:
+def cut(text: str, room: int | None) -> str:
+    """A text in at most `room` columns; None: as it is."""
     if room is None or columns_of(text) <= room:
         return text
     kept, taken = "", 0

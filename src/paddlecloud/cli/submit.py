@@ -228,7 +228,7 @@ def _wanted(args: Namespace) -> _Wanted:
     if not file.roles and "command" not in asked:
         raise InvalidError("nothing to run: write it after `--`, such as `-- sh run.sh`, or as `run:` in a job file")
     wanted = cast(Asked, asked)
-    spec = jobfile.with_roles(file, wanted) if file.roles else job_spec(wanted)
+    spec = job_spec(wanted, jobfile.roles(file))
     return _Wanted(spec, _folder(args, file), args.compat or file.compat)
 
 

@@ -244,6 +244,12 @@ OTHER = Cause(
     remedies=("read the end of its log",),
 )
 
+_TRACEBACK = "Traceback (most recent call last):"
+_NO_MODULE = "No module named "
+_NO_COMMAND = _text(r": (?:command )?not found$")
+_NOT_FOUND_CODE = 127
+_LAST_LINES = 20
+_LONGEST_LINE = 200
 _NO_FILE = r"^FileNotFoundError: |[:;\]] No such file(?: or directory)?$|cd: can't cd to "
 _SIGNS: tuple[_Sign, ...] = (
     _Sign(cause=ENVIRONMENT, reason=_text(r"^its environment could not be built")),
@@ -287,7 +293,7 @@ _SIGNS: tuple[_Sign, ...] = (
         ),
     ),
     _Sign(cause=UNBOUND, lines=_text(r": unbound variable$|: parameter not set$")),
-    _Sign(cause=NOT_FOUND, exit_codes=(127,)),
+    _Sign(cause=NOT_FOUND, exit_codes=(_NOT_FOUND_CODE,)),
     _Sign(cause=PERMISSION, exit_codes=(126,), lines=_text(r"^PermissionError: |: Permission denied$")),
     _Sign(cause=NO_FILE, lines=_text(_NO_FILE)),
     _Sign(cause=_KILLED, signals=(signals.SIGKILL,)),
@@ -296,7 +302,8 @@ _SIGNS: tuple[_Sign, ...] = (
         cause=_CRASHED,
         signals=(signals.SIGSEGV, signals.SIGBUS, signals.SIGABRT, signals.SIGFPE, signals.SIGILL, signals.SIGTRAP),
     ),
-    _Sign(cause=_RAISED, lines=_text(r"^Traceback \(most recent call last\):")),
+    # The last: its lines name no cause.
+    _Sign(cause=_RAISED, lines=_text(rf"^{re.escape(_TRACEBACK)}")),
 )
 _OF_MISSING_FILES = (NO_FILE, NOT_FOUND, PERMISSION)  # PERMISSION: of a script whose interpreter is not found
 _STOPS = {
@@ -321,6 +328,34 @@ def of_task(task: TaskReport, *, cluster: str = "") -> Cause | None:
     cause = next((sign.cause for sign in _SIGNS if sign.fits(task)), OTHER)
     path = unseen.path_in(task.tail[-_TAIL:]) if cause in _OF_MISSING_FILES else ""
     return replace(cause, remedies=(unseen.remedy(path, cluster), *cause.remedies)) if path else cause
+
+
+def line_of(task: TaskReport) -> str:
+    """The line of a failed task's log that tells why, such as "No module named 'numpi'"; "": no line does.
+
+    The exception of an unhandled traceback comes first: an earlier warning may look like another cause.
+    """
+    if task.state is not TaskState.FAILED or not 0 < (task.exit_code or 0) < 128:
+        return ""
+    lines = [line.rstrip() for line in task.tail[-_TAIL:].splitlines() if line.strip()]
+    raised = _raised(lines)
+    if not raised:
+        signs = [sign.lines for sign in _SIGNS[:-1] if sign.lines is not None and sign.fits(task)]
+        if task.exit_code == _NOT_FOUND_CODE:
+            signs.append(_NO_COMMAND)
+        last = lines[-_LAST_LINES:]
+        raised = next((line for pattern in signs for line in reversed(last) if pattern.search(line)), "")
+    told = "".join(letter if letter.isprintable() else " " for letter in raised).strip()
+    told = told[max(told.find(_NO_MODULE), 0) :]
+    return told if len(told) <= _LONGEST_LINE else f"{told[: _LONGEST_LINE - 1]}…"
+
+
+def _raised(lines: Sequence[str]) -> str:
+    """The exception that the last traceback ends with; "": there is none, or it was cut off."""
+    starts = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    if not starts:
+        return ""
+    return next((line for line in lines[starts[-1] + 1 :] if not line.startswith(" ")), "")
 
 
 def of_job(stop: StopReason | None, tasks: Sequence[TaskReport], *, cluster: str = "") -> Cause | None:

@@ -145,7 +145,9 @@ def _why_stopped(job: Job, report: Report) -> tuple[StopReason, str] | None:
         return report.stop, report.why
     if failed := _role_failed(job, report):
         asked = failed.exit_code == RESTART_ME
-        why = f"{failed.name} {'asked to be started again' if asked else 'failed first'}: {failed.outcome}"
+        line = "" if asked else causes.line_of(failed)
+        how = f"{line} ({failed.outcome})" if line else failed.outcome
+        why = f"{failed.name} {'asked to be started again' if asked else 'failed first'}: {how}"
         return StopReason.RESTART_ME if asked else StopReason.TASK_FAILED, why
     if lost := [task.name for task in report.tasks if task.state is TaskState.LOST]:
         return StopReason.NODE_LOST, f"{', '.join(lost)} vanished with its node"

@@ -65,7 +65,7 @@ def plan(snapshot: Snapshot) -> Plan:
 
 
 def forecast(snapshot: Snapshot) -> dict[str, Forecast]:
-    """How far each waiting job is from the front and, if every job takes all its wall time, about when it starts."""
+    """How far each waiting job is from the front, and when it starts if every job takes all its wall time."""
     ahead = _Ahead(snapshot)
     return {
         job.id: Forecast(position=position, about_at=ahead.next_start(job) if position <= _FORECASTS else None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddlecloud.model.errors import ConfigError
+from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.sdk import privatefile
 
 Sections = Mapping[str, Mapping[str, str]]
@@ -105,11 +105,11 @@ def _lines(named: Mapping[str, str]) -> list[str]:
 
 def read_paddle_config(file: Path) -> Mapping[str, str]:
     """The current datacenter of a ~/.paddle/config: its name as `datacenter`, `server`, `user` and `password`."""
-    import yaml
+    from paddlecloud import yamltext
 
     try:
-        whole = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        whole = yamltext.read(file.read_text("utf-8"))
+    except (InvalidError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not YAML: {error}") from None
     centers = whole.get("datacenters") if isinstance(whole, dict) else None
     if not isinstance(centers, list) or not all(isinstance(center, dict) for center in centers):

@@ -21,6 +21,7 @@ from paddlecloud.model import signature, wire
 from paddlecloud.model.errors import (
     BY_CODE,
     InvalidError,
+    NotFoundError,
     PaddleCloudError,
     RateError,
     StaleError,
@@ -134,6 +135,7 @@ class Http:
     def follow(self, path: str, query: Query, *, is_last: Callable[[Event], bool], after: str = "") -> Iterator[Event]:
         """Server-sent events up to and with the one that `is_last`; a broken connection is taken up where it broke."""
         patience = _Patience(_PATIENCE_SECONDS)
+        has_broken = False
         while True:
             try:
                 for event in self.events(path, query, after=after):
@@ -145,10 +147,18 @@ class Http:
             except BrokenError as error:
                 if not patience.pause():
                     raise self._unreachable(error) from None
+            except (NotFoundError, UnauthenticatedError) as error:
+                if not has_broken:
+                    raise
+                raise type(error)(
+                    f"another server answers at {self.profile.server} since the connection broke: {error.message}; "
+                    "was it started with another data folder?"
+                ) from None
             else:
                 # It ended in good order and too early: the server is going down, or a proxy lost its patience.
                 if not patience.pause():
                     raise UnreachableError(f"{self.profile.server} ends the stream {path} at once, again and again")
+            has_broken = True
 
     def events(self, path: str, query: Query, *, after: str = "") -> Iterator[Event]:
         """Server-sent events of one connection, until the server closes it."""

@@ -86,15 +86,15 @@ def read(path: Path) -> JobFile | None:
 
 
 def _value(text: str) -> object:
-    import yaml
+    from paddlecloud import yamltext
 
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError):
+        return yamltext.read(text)
+    except InvalidError:
         return None
 
 

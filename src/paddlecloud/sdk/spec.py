@@ -13,6 +13,7 @@ from paddlecloud.model.units import parse_duration, parse_size
 JOB_TYPES = ("gpu", "cpu")
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
 COMPATS = ("v2",)
+_OF_ONE_ROLE = ("command", "nodes", "cpus", "memory", "gpus")
 _LEAST_MEMORY_BYTES = 2**20
 _LONG_CLOCK = re.compile(r"\d{5,}:\d\d:\d\d")
 
@@ -48,21 +49,21 @@ class Asked(TypedDict, total=False):
     slurm_env: bool
 
 
-def job_spec(asked: Asked) -> JobSpec:
-    """The spec, without its folder."""
+def job_spec(asked: Asked, roles: Sequence[RoleSpec] = ()) -> JobSpec:
+    """The spec, without its folder. `roles`, as a job file has them, say what runs instead of a command and nodes."""
     _check_keywords(asked)
+    if roles:
+        _check_beside_roles(asked)
     cluster = asked.get("cluster") or "default"
-    nodes = asked.get("nodes", 1)
-    if nodes < 1:
-        raise InvalidError(f"nodes {nodes} is too small: a job has at least 1 trainer", field="nodes")
-    if not asked.get("command", "").strip():
-        raise InvalidError("command is empty: say what to run, such as 'sh run.sh'", field="command")
-    job_type = _one_of(asked.get("job_type"), JOB_TYPES, "job_type") or ("gpu" if asked.get("gpus") else None)
+    job_type = _one_of(asked.get("job_type"), JOB_TYPES, "job_type")
     distribute = _one_of(asked.get("distribute"), DISTRIBUTIONS, "distribute")
-    if distribute is None and nodes > 1:
-        distribute = "NCCL2"
+    roles = roles or _roles(asked, distribute)
+    if job_type is None and any(role.resources is not None and role.resources.gpus for role in roles):
+        job_type = "gpu"
+    if distribute is None and sum(role.count for role in roles) > 1:
+        distribute = "PSERVER" if any(role.name == PSERVER for role in roles) else "NCCL2"
     return JobSpec(
-        roles=_roles(asked, nodes, distribute),
+        roles=tuple(roles),
         name=asked.get("name") or "tmp_job",
         cluster=cluster,
         queue=asked.get("queue", ""),
@@ -175,7 +176,20 @@ def _memory_bytes(memory: str | int) -> int:
     return size
 
 
-def _roles(asked: Asked, nodes: int, distribute: str | None) -> tuple[RoleSpec, ...]:
+def _check_beside_roles(asked: Asked) -> None:
+    if said := [name for name in _OF_ONE_ROLE if name in asked]:
+        raise InvalidError(
+            f"{' and '.join(said)} cannot stand beside `roles`: say it in each role (run, count, resources)",
+            field=said[0],
+        )
+
+
+def _roles(asked: Asked, distribute: str | None) -> tuple[RoleSpec, ...]:
+    nodes = asked.get("nodes", 1)
+    if nodes < 1:
+        raise InvalidError(f"nodes {nodes} is too small: a job has at least 1 trainer", field="nodes")
+    if not asked.get("command", "").strip():
+        raise InvalidError("command is empty: say what to run, such as 'sh run.sh'", field="command")
     command, cpus, memory = asked["command"], asked.get("cpus"), asked.get("memory")
     share = resources(cpus, memory, asked.get("gpus"))
     trainer = RoleSpec(name=TRAINER, count=nodes, command=command, resources=share)

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from paddlecloud import yamltext
 from paddlecloud.backends.base import RefusedError
 from paddlecloud.model import hdfspath, inputs, pfs
 from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, PaddleCloudError, UnreachableError
@@ -21,7 +22,6 @@ from paddlecloud.model.openpai.template import uses_secrets
 from paddlecloud.model.pfs import Who
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.user import User
-from paddlecloud.server import yamltext
 from paddlecloud.server.audit import Origin
 from paddlecloud.server.inputs import InputService
 from paddlecloud.server.jobs import JobService

@@ -61,7 +61,7 @@ def test_a_job_that_waits_has_no_times_and_no_instances_but_a_reason() -> None:
     )
     lines = query_lines(waiting, Forecast(position=3, about_at=CREATED + timedelta(minutes=12)))
     assert {"start_time:", "finish_time:", "instance_ids_list:", "job_status: queue"} < set(lines)
-    assert "queue_reason: 2 jobs before it, starts in about 12 min; no room\\nat all" in lines
+    assert "queue_reason: 2 jobs before it, starts within 12 min; no room\\nat all" in lines
 
 
 def test_states_are_written_as_the_manual_writes_them_and_a_kill_is_flagged() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from paddlecloud.cli import jobfile
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Input, Resources
+from paddlecloud.sdk.spec import job_spec
 
 WHOLE = """\
 name: fit
@@ -46,7 +48,7 @@ def test_a_flat_file_says_all_that_the_flags_can(tmp_path: Path) -> None:
         "queue": "slow",
         "slurm": {"constraint": "rack1", "exclusive": "true", "nice": "5"},
         "priority": 5,
-        "wall_time": "2h",
+        "wall_time": 7200,
         "cpus": 2,
         "memory": "4Gi",
         "gpus": 1,
@@ -65,7 +67,7 @@ def test_inputs_say_where_from_and_where_to(tmp_path: Path) -> None:
         Input(source="/pfs/dc/home/ann/set/", target="set"),
         Input(source="hdfs://nn:1/a", target="b", user="u", deal=True, list="l"),
     )
-    assert jobfile.with_roles(jobfile.read(put(tmp_path, text)), {"inputs": found}).inputs == found
+    assert job_spec({"command": "true", "inputs": found}).inputs == found
     with pytest.raises(InvalidError, match=r"inputs\[0\].fron is not a known field; did you mean 'from'"):
         jobfile.read(put(tmp_path, "run: 'true'\ninputs: [{fron: a}]"))
     with pytest.raises(InvalidError, match=r"inputs\[0\].from is missing"):
@@ -84,14 +86,50 @@ roles:
   trainer: {run: sh run.sh, count: 3, resources: {cpus: 1}, min_failed: 2, restarts: 3}
 """
     file = jobfile.read(put(tmp_path, text))
-    spec = jobfile.with_roles(file, {"wall_time": "00:10:00", "queue": "slow", "slurm": {"nice": "5"}})
+    spec = job_spec({"wall_time": "00:10:00", "queue": "slow", "slurm": {"nice": "5"}}, jobfile.roles(file))
     pserver, trainer = spec.roles
     assert (pserver.name, pserver.count, pserver.successes_needed, pserver.command) == ("pserver", 2, 0, "sh ps.sh")
     assert (trainer.count, trainer.min_failed, trainer.resources) == (3, 2, Resources(cpus=1.0))
     assert (trainer.restarts, pserver.restarts) == (3, 0)
     assert (spec.wall_time_seconds, spec.queue, spec.slurm) == (600, "slow", {"nice": "5"})
     with pytest.raises(InvalidError, match="time_limit 30 has no unit"):
-        jobfile.with_roles(file, {"wall_time": "30"})
+        jobfile.asked(jobfile.read(put(tmp_path, "run: x\ntime_limit: '30'\n")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"job_type": "tpu"}, "job_type 'tpu' is not known: it is gpu or cpu"),
+        ({"distribute": "MPI"}, "distribute 'MPI' is not known"),
+        ({"nodes": 4, "cpus": 2}, "nodes and cpus cannot stand beside `roles`"),
+        ({"nane": "x"}, "nane is not a keyword of submit"),
+    ],
+)
+def test_a_file_with_roles_is_checked_as_flags_are(tmp_path: Path, asked: Any, says: str) -> None:
+    roles = jobfile.roles(jobfile.read(put(tmp_path, "roles: {trainer: {run: x, count: 2}}\n")))
+    with pytest.raises(InvalidError, match=re.escape(says)):
+        job_spec(asked, roles)
+
+
+def test_roles_have_the_defaults_of_flags(tmp_path: Path) -> None:
+    text = "roles: {pserver: {run: x}, trainer: {run: x, resources: {gpus: 1}}}\n"
+    spec = job_spec({}, jobfile.roles(jobfile.read(put(tmp_path, text))))
+    assert (spec.job_type, spec.distribute) == ("gpu", "PSERVER")
+    alone = job_spec({}, jobfile.roles(jobfile.read(put(tmp_path, "roles: {trainer: {run: x}}\n"))))
+    assert (alone.job_type, alone.distribute) == (None, None)
+
+
+def test_yaml_is_read_by_the_core_schema(tmp_path: Path) -> None:
+    text = "name: on\nrun: yes\nenv: {A: no, B: 12:30:45, C: 2020-01-01, D: 0o17, E: true}\ntime_limit: 12:30:45\n"
+    file = jobfile.read(put(tmp_path, text))
+    assert (file.name, file.run, file.time_limit) == ("on", "yes", "12:30:45")
+    assert jobfile.asked(file)["env"] == {"A": "no", "B": "12:30:45", "C": "2020-01-01", "D": "15", "E": "true"}
+
+
+def test_a_file_may_name_a_part_once_and_merge_it(tmp_path: Path) -> None:
+    text = "roles:\n  a: &a {run: x, count: 2}\n  b: {<<: *a, count: 3}\n"
+    found = jobfile.roles(jobfile.read(put(tmp_path, text)))
+    assert [(role.command, role.count) for role in found] == [("x", 2), ("x", 3)]
 
 
 @pytest.mark.parametrize(

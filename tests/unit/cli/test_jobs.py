@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from paddlecloud.cli import show
-from paddlecloud.cli.jobs import cluster_columns, queue_columns
+from paddlecloud.cli.clusters import cluster_columns
+from paddlecloud.cli.jobs import queue_columns
 from paddlecloud.model.job import Resources
 from paddlecloud.model.service import Cluster
 from paddlecloud.model.state import JobState
@@ -70,8 +71,9 @@ def test_the_queue_on_a_narrow_screen_cuts_the_reason_and_wraps_nothing() -> Non
     lines = show.table(waiting, columns, width=60).splitlines()
     assert max(map(len, lines)) <= 60
     assert lines[0].split() == ["POSITION", "JOB", "WHY"]
-    assert ID in lines[1]
-    assert lines[1].endswith("  needs 2 CPU…")
+    assert ID[:12] in lines[1]
+    assert ID not in lines[1]
+    assert lines[1].endswith("  needs 2 CPUs and 4.0 GiB, of which …")
     assert job.queue_reason in show.table(waiting, columns)
 
 

@@ -42,7 +42,7 @@ def test_a_verb_that_takes_no_command_says_so() -> None:
     [
         ("ls", ["--limt", "3"], "--limt is not an option; did you mean '--limit'?"),
         ("ls", ["-o", "jsn"], "-o/--output: 'jsn' is not known; did you mean 'json'?"),
-        ("show", [], "JOB is missing"),
+        ("kill", [], "JOB is missing"),
         ("show", ["a", "b"], "'b' is one argument too many"),
         ("user", ["disable"], "NAME is missing"),
         ("user", ["add", "bob", "--role", "adm"], "--role: 'adm' is not known; did you mean 'admin'?"),

@@ -183,5 +183,5 @@ def test_a_waiting_job_says_its_place_when_and_why() -> None:
     now = datetime(2020, 5, 17, tzinfo=UTC)
     job = a_job(state=JobState.QUEUE, queue_reason="needs 2 CPUs")
     told = explain.why_waiting(job, Forecast(position=3, about_at=now + timedelta(minutes=12)), now)
-    assert told == "2 jobs before it, starts in about 12 min; needs 2 CPUs"
+    assert told == "2 jobs before it, starts within 12 min; needs 2 CPUs"
     assert explain.why_waiting(job, Forecast(position=1), now) == "first in the queue; needs 2 CPUs"

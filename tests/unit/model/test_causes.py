@@ -55,6 +55,33 @@ def test_a_failure_has_its_cause(found: dict[str, object], name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({"exit_code": 1, "tail": f"{TRACE}ModuleNotFoundError: No module named 'numpi'\n"}, "No module named 'numpi'"),
+        ({"exit_code": 1, "tail": "/usr/bin/python3: No module named t2t\n"}, "No module named t2t"),
+        ({"exit_code": 1, "tail": f"libcuda.so.1: cannot open\n{TRACE}ValueError: x\nbye\n"}, "ValueError: x"),
+        ({"exit_code": 1, "tail": f"{TRACE}ValueError: \x1b[31m\x00x\r\n"}, "ValueError:  [31m x"),
+        ({"exit_code": 1, "tail": f"{TRACE}ValueError: {'x' * 500}\n"}, f"ValueError: {'x' * 187}…"),
+        (
+            {"exit_code": 1, "tail": '  File "x.py", line 1\nSyntaxError: invalid syntax\n'},
+            "SyntaxError: invalid syntax",
+        ),
+        (
+            {"exit_code": 127, "reason": "exit code 127: x", "tail": "sh: 1: pyton: not found\n"},
+            "sh: 1: pyton: not found",
+        ),
+        ({"exit_code": 1, "tail": "Connection refused\n" + "fine\n" * 20}, ""),  # too long ago
+        ({"exit_code": 1, "tail": TRACE}, ""),
+        ({"exit_code": 3, "tail": "that did not work\n"}, ""),
+        ({"signal": 9, "tail": "Connection refused\n"}, ""),
+        ({"exit_code": 137, "tail": "Connection refused\n"}, ""),
+    ],
+)
+def test_the_line_that_tells_why_is_found(found: dict[str, object], line: str) -> None:
+    assert causes.line_of(TaskReport(name="a-0", state=TaskState.FAILED, **found)) == line  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     ("stop", "name", "kind"),
     [
         (StopReason.NODE_LOST, "node_lost", Class.TRANSIENT),

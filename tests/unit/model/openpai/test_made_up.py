@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from paddlecloud import yamltext
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai import template, v1, v2
-from paddlecloud.server import yamltext
 from paddlecloud.server.dialects.openpai.forms import parse_form
 from tests.unit.model.openpai.test_v1 import SEED
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import yaml
 from fastapi import Response
 
+from paddlecloud import yamltext
 from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, QuotaError
 from paddlecloud.model.openpai.submitted import OpenPaiJob
-from paddlecloud.server import yamltext
 from paddlecloud.server.audit import Origin
 from paddlecloud.server.dialects.openpai import refusals
 from paddlecloud.server.dialects.openpai.found import Found

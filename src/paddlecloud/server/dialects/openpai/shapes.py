@@ -336,7 +336,7 @@ def waits_for(found: JobDetail) -> str:
         [] if place is None else ["first in the queue" if place.position == 1 else f"{place.position - 1} before it"]
     )
     if place is not None and place.about_at is not None:
-        words[-1] += f", starts about {place.about_at:%Y-%m-%d %H:%M} UTC"
+        words[-1] += f", starts by {place.about_at:%Y-%m-%d %H:%M} UTC"
     return "; ".join([*words, *([job.queue_reason] if job.queue_reason else [])]) or "it has just come in"
 
 

@@ -1,6 +1,6 @@
-"""YAML from outside, as JavaScript's reader understands it: `yes` and `on` are words, and so is what looks like a time.
+"""Reads YAML by the core schema of YAML 1.2, for command and server alike: `yes`, `on` and 12:30:45 are texts.
 
-What is in it is bounded before it is made: text, depth, and what its aliases would grow to.
+Invariant: text, depth and what aliases and merges grow to are bounded before a value is made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 _NUMBER = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_MERGE = "tag:yaml.org,2002:merge"
 _NOTHING = re.compile(r"~|null|Null|NULL|")
 
 
@@ -42,11 +41,6 @@ class _Loader(yaml.SafeLoader):
         finally:
             self.depth -= 1
 
-    def flatten_mapping(self, node: Any) -> None:
-        """A merge of merges grows without bound."""
-        if any(key.tag == _MERGE for key, _ in node.value):
-            raise InvalidError("<< in YAML is not taken here: write out what it stands for")
-
 
 for _tag, _pattern, _first in (
     ("bool", _TRUE_FALSE, list("tTfF")),
@@ -55,7 +49,7 @@ for _tag, _pattern, _first in (
     ("null", _NOTHING, ["~", "n", "N", ""]),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern.pattern})$"), _first)
-_Loader.add_implicit_resolver(_MERGE, re.compile(r"<<$"), ["<"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<$"), ["<"])
 
 
 def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -79,9 +73,9 @@ def read(text: str) -> object:
         _Growth().of(node)
         return loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise InvalidError(f"this is not YAML: {_words(error)}") from None
+        raise InvalidError(f"invalid YAML{_words(error)}") from None
     except (RecursionError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
-        raise InvalidError("this is not YAML that can be understood: a value in it is none") from None
+        raise InvalidError("invalid YAML: a value in it cannot be read") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -172,4 +166,4 @@ def _places(text: str, key: str) -> list[tuple[int, int]]:
 def _words(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).split("\n")[0]
-    return f"{problem}, line {mark.line + 1}" if mark is not None else str(problem)[:200]
+    return f" at line {mark.line + 1}: {problem}" if mark is not None else f": {str(problem)[:200]}"
