@@ -77,7 +77,13 @@ clients() {
         echo "clients from npm could not be fetched; their tests are skipped" >&2
 }
 
+browser() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+        install "a browser" chromium
+}
+
 postgres
 slurm
 hdfs
 clients
+browser
