@@ -27,7 +27,7 @@ demo: $(VENV)/.server ## a job of two trainers, from nothing to its results
 test: $(VENV)/.dev engines frameworks ## every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-engines: ## install the engines that tests use (PostgreSQL, Slurm, HDFS), where root may
+engines: ## install the engines that tests use (PostgreSQL, Slurm, HDFS, Chromium), where root may
 	@VENV=$(VENV) sh tools/engines.sh
 
 frameworks: $(FRAMEWORKS)/.made ## install what jobs of the tests train with (PaddlePaddle, PyTorch, TensorFlow, JAX)

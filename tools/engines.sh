@@ -82,8 +82,14 @@ ids() {
     command -v newuidmap >/dev/null || install uidmap uidmap
 }
 
+browser() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+        install "a browser" chromium
+}
+
 postgres
 slurm
 hdfs
 clients
 ids
+browser

@@ -27,6 +27,7 @@ _PAGE = 50
 _SPAN_REFRESH = 15
 
 
+@router.get("/")
 @router.get("/index.html")
 @router.get("/home.html")
 def home(session: LoggedIn, called: Called) -> Response:

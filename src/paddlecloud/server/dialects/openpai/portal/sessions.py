@@ -34,7 +34,8 @@ _HOME = "/index.html"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
+    # With no-referrer a browser says `Origin: null` also for forms of these very pages, and those are refused.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
@@ -116,7 +117,7 @@ async def read_form(
     services: Annotated[Services, Depends(services)],
 ) -> AsyncIterator[dict[str, Any]]:
     """A form of a page of this session, and then a turn."""
-    refuse_foreign(request)
+    refuse_foreign(request, services)
     user = session.visitor.user.name
     async with services.shares.bodies.take(user, BODY_BYTES):
         sent = parse_form(await read_body(request, BODY_BYTES))
@@ -130,12 +131,16 @@ Sender = Annotated[Session, Depends(find_session)]  # of a form, which has its t
 SentForm = Annotated[dict[str, Any], Depends(read_form, scope="function")]
 
 
-def refuse_foreign(request: Request) -> None:
-    """Refuse what a page of another origin has a browser send."""
-    origin = request.headers.get("origin", "")
-    foreign = origin not in ("", "null") and urlsplit(origin).netloc != request.headers.get("host", "")
-    if foreign or origin == "null" or request.headers.get("sec-fetch-site", "same-origin") == "cross-site":
-        raise refusals.forbidden("This comes from a page of another server.")
+def refuse_foreign(request: Request, called: Services) -> None:
+    """Refuse what a page of another origin has a browser send. A proxy may name another host than the browser asked."""
+    origin = request.headers.get("origin")
+    own = {request.headers.get("host", ""), urlsplit(called.settings.server.url).netloc} - {""}
+    foreign = origin is not None and urlsplit(origin).netloc not in own
+    if foreign or request.headers.get("sec-fetch-site", "same-origin") == "cross-site":
+        raise refusals.forbidden(
+            f"This form comes from {(origin or 'a page of another server')[:200]}, not from a page of this server: open "
+            "this server's page and try again. Behind a proxy, server.url names the address that browsers use."
+        )
 
 
 @router.get("/portal.css")
@@ -150,7 +155,7 @@ async def show_login(request: Request) -> Response:
 
 @router.post("/login.html")
 async def log_in(request: Request, called: Called, origin: FromWhere) -> Response:
-    refuse_foreign(request)
+    refuse_foreign(request, called)
     sent = parse_form(await read_from_stranger(request))
     name, password, back = (_text(sent, field) for field in ("username", "password", "next"))
     try:
