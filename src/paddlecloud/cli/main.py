@@ -15,6 +15,7 @@ from paddlecloud.cli.verbs import VERBS, overview, parser
 from paddlecloud.model.errors import PaddleCloudError
 
 _HELP = ("-h", "--help", "-help", "help")
+_SERVER = "serve"  # lives long, and its garbage holds what users upload
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _GARBAGE_WORTH_A_LOOK = 50_000  # objects; most commands end with fewer, and looking through them all takes a while
@@ -22,7 +23,8 @@ _GARBAGE_WORTH_A_LOOK = 50_000  # objects; most commands end with fewer, and loo
 
 def start() -> None:
     """The command as a process of its own."""
-    gc.set_threshold(_GARBAGE_WORTH_A_LOOK)
+    if sys.argv[1:2] != [_SERVER]:
+        gc.set_threshold(_GARBAGE_WORTH_A_LOOK)
     shell.replace_unencodable()
     code = main()
     gc.freeze()  # else the interpreter looks through everything once more before it ends

@@ -297,3 +297,15 @@ def test_a_disabled_user_is_not_told_to_get_another_key(server: Running, alone: 
     said = alone.type("ls", code=3).stderr
     assert "gone is disabled" in said
     assert "gen_token" not in said
+
+
+@pytest.mark.parametrize(("verb", "longer"), [("serve", False), ("ls", True)])
+def test_a_server_keeps_pythons_own_pace_of_collecting_garbage(verb: str, longer: bool) -> None:
+    program = (
+        "import atexit, gc, sys; usual = gc.get_threshold()\n"
+        "atexit.register(lambda: print(gc.get_threshold() == usual))\n"
+        f"sys.argv = ['paddlecloud', {verb!r}, '--help']\n"
+        "from paddlecloud.cli.main import start; start()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith(f"{not longer}\n")

@@ -53,6 +53,10 @@ class Part:
         except FormParserError as error:
             raise _unreadable(error) from None
 
+    def close(self) -> None:
+        """Drop the parser: it refers to this part, so only a collection of garbage would free the part's bytes."""
+        del self._parser
+
     def check(self) -> None:
         """Raise unless all of the body has come."""
         if not self.ended or not self._parts:
@@ -101,9 +105,12 @@ async def receive(
             digest.update(piece)
         part.feed(piece)
 
-    async for piece in body_pieces(request, limit):
-        async with services.shares.turns.take(identity.user.name):
-            await run_in_threadpool(feed, piece)
+    try:
+        async for piece in body_pieces(request, limit):
+            async with services.shares.turns.take(identity.user.name):
+                await run_in_threadpool(feed, piece)
+    finally:
+        part.close()
     if identity.body_hash is not None:
         compare_hash(digest.hexdigest(), identity.body_hash)
     part.check()
