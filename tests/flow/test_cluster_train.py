@@ -100,12 +100,20 @@ def test_a_queue_that_will_not_take_it_is_answered_with_those_that_would(tagging
     assert "nmg01-idl-dl-cpu-10G_cluster" in tagging.run("--where", "none", code=2).stderr
 
 
-def test_a_blank_at_the_end_of_a_line_ends_the_command_and_that_is_told(lab: Lab, tagging: Desk) -> None:
-    script = TAGGING.replace("--num_nodes 1 \\\n", "--entry 'echo trains' \\ \n").partition("--job_priority")[0]
+def test_a_script_with_blanks_behind_its_backslashes_submits_nothing(lab: Lab, tagging: Desk) -> None:
+    """As the manual prints it: the shell goes on with the next line, as with a command."""
+    blanks = ("--num_nodes 1", "--trainer_count 4", "--num_passes 1", "--saving_period 1")
+    script = TAGGING
+    for line in blanks:
+        script = script.replace(f"{line} \\\n", f"{line} \\ \n")
     tagging.write(run_sh=script)
-    done = tagging.run()
-    assert "flags on the lines below it have not arrived" in done.stderr
-    lab.ends(done.stdout.split()[-1], "success")
+    before = [job.id for job in lab.client().list()]
+    done = tagging.run(code=127)
+    assert "behind the backslash of the line of --num_nodes" in done.stderr
+    assert [job.id for job in lab.client().list()] == before
+    mended = next(line.partition("Remove the blank: ")[2] for line in done.stderr.splitlines() if "blank" in line)
+    subprocess.run(["sh", "-c", mended], cwd=tagging.work, check=True)
+    lab.ends(tagging.submit("--entry", "echo trains"), "success")
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,16 @@ tell(rank, strategy.num_replicas_in_sync, strategy.experimental_local_results(ea
 _JAX = """
 import jax
 
-jax.distributed.initialize(
-    os.environ["JAX_COORDINATOR_ADDRESS"], int(os.environ["JAX_NUM_PROCESSES"]), int(os.environ["JAX_PROCESS_ID"])
-)
+jax.distributed.initialize(ARGUMENTS)
 from jax.experimental.multihost_utils import process_allgather
 
 rank = jax.process_index()
 tell(rank, jax.process_count(), process_allgather(jax.numpy.float32(rank + 1)).sum())
 """
+
+_JAX_ARGUMENTS = (
+    'os.environ["JAX_COORDINATOR_ADDRESS"], int(os.environ["JAX_NUM_PROCESSES"]), int(os.environ["JAX_PROCESS_ID"])'
+)
 
 
 class Training(NamedTuple):
@@ -71,6 +73,7 @@ TRAININGS = {
     "paddle-launch": Training("paddle", "python -m paddle.distributed.launch train.py", _TELL + _PADDLE),
     "torch": Training("torch", "python train.py", _TELL + _TORCH),
     "torchrun": Training("torch", "torchrun train.py", _TELL + _TORCH),
-    "jax": Training("jax", "python train.py", _TELL + _JAX),
+    "jax": Training("jax", "python train.py", _TELL + _JAX.replace("ARGUMENTS", "")),
+    "jax-arguments": Training("jax", "python train.py", _TELL + _JAX.replace("ARGUMENTS", _JAX_ARGUMENTS)),
     "tensorflow": Training("tensorflow", "python train.py", _TELL + _TENSORFLOW),
 }

@@ -14,12 +14,8 @@ STEPS = int(os.environ.get("STEPS", "100"))
 
 
 def main() -> None:
-    if "JAX_COORDINATOR_ADDRESS" in os.environ:  # not on your own machine; JAX itself reads no more than the first
-        jax.distributed.initialize(
-            os.environ["JAX_COORDINATOR_ADDRESS"],
-            int(os.environ["JAX_NUM_PROCESSES"]),
-            int(os.environ["JAX_PROCESS_ID"]),
-        )
+    if "JAX_COORDINATOR_ADDRESS" in os.environ:  # not on your own machine
+        jax.distributed.initialize()
     rank, world = jax.process_index(), jax.process_count()
     split = NamedSharding(Mesh(jax.devices(), "all"), PartitionSpec("all"))
     inputs, targets = (jax.make_array_from_process_local_data(split, part[rank::world]) for part in points())

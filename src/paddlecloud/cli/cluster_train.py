@@ -38,10 +38,6 @@ _SEED = (
     *(f"--{flag}" for flag in COUNTS),
     *("--where", "--thirdparty", "--job_name"),
 )
-_LOST = (
-    "note: one argument is a blank, as where a line of a script ends in a backslash and a blank. The shell ends the "
-    "command there: flags on the lines below it have not arrived"
-)
 
 
 def cluster_train(parser: Parser) -> None:
@@ -95,10 +91,16 @@ _COUNTS = {flag: (_LINES[flag], usual) for flag, usual in COUNTS.items()}
 
 
 def _in_full(parser: Parser, typed: Sequence[str]) -> list[str]:
-    """What was typed with its options in full, seed 003's before others; a blank, which its scripts pass, is none."""
+    """What was typed with its options in full, seed 003's before others; a blank among them is no argument."""
     words = [word for word in typed if word.strip()]
-    if len(words) < len(typed):
-        shell.talk(_LOST)
+    if typed and typed[-1] and not typed[-1].strip():
+        flag = next((word.partition("=")[0] for word in reversed(words) if word.startswith("-")), "the command's name")
+        # A job without its queue, its thirdparty and its name is worse than none.
+        parser.error(
+            f"a blank stands behind the backslash of the line of {flag}, where the shell ends the command: the flags "
+            "on the lines below have not arrived, and no job was submitted. Remove the blank: sed -i 's/\\\\ *$/\\\\/' "
+            "run.sh"
+        )
     return [_option_in_full(parser, word) for word in words]
 
 

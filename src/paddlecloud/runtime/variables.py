@@ -32,6 +32,7 @@ GANG = frozenset(
     | {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "TF_CONFIG"}
     | {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
     | {"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"}
+    | {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}
 )
 
 
@@ -271,15 +272,32 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         "JAX_NUM_PROCESSES",
         TRAINERS,
-        "number of trainers, for jax.distributed.initialize, which does not read it itself",
+        "number of trainers, for programs that pass it to jax.distributed.initialize",
         _trainer(lambda task: str(task.trainer_count)),
     ),
     Variable(
         "JAX_PROCESS_ID",
         TRAINERS,
-        "number of this trainer, for jax.distributed.initialize",
+        "number of this trainer, for programs that pass it to jax.distributed.initialize",
         _trainer(lambda task: str(task.rank)),
     ),
+    Variable(
+        "JAX_LOCAL_DEVICE_IDS",
+        "every trainer of a GPU job",
+        "all of its GPUs, from 0: a JAX that finds its number by itself would take the first alone",
+        _trainer(lambda task: ",".join(map(str, range(len(task.gpus)))) or None),
+    ),
+    # JAX reads the number of processes from launchers that it knows. Of Open MPI it asks only whether the first is set,
+    # and Open MPI itself takes an empty one for none: tried with mpirun of 4.1 and 5.0.
+    Variable(
+        "OMPI_MCA_orte_hnp_uri",
+        TRAINERS,
+        "empty: makes jax.distributed.initialize() read the next three; Open MPI takes it for unset",
+        _trainer(_always("")),
+    ),
+    Variable("OMPI_COMM_WORLD_SIZE", TRAINERS, "number of trainers (JAX)", _trainer(lambda t: str(t.trainer_count))),
+    Variable("OMPI_COMM_WORLD_RANK", TRAINERS, "number of this trainer (JAX)", _trainer(lambda task: str(task.rank))),
+    Variable("OMPI_COMM_WORLD_LOCAL_RANK", TRAINERS, "0 (JAX)", _trainer(_always("0"))),
     Variable("SLURM_JOB_ID", SLURM_JOBS, "a number made of the job's id", _slurm(_slurm_id)),
     Variable(
         "SLURM_STEP_NODELIST",

@@ -64,10 +64,15 @@ def test_seed_003s_flags_are_taken_in_each_way_of_writing_them(command: Command,
     checked(folder, submitted(command, *(short.get(word, word) for word in words)))
 
 
-def test_a_blank_of_the_seeds_line_ends_is_no_argument_and_is_told_of(command: Command, folder: Path) -> None:
+def test_a_blank_among_the_arguments_is_no_argument(command: Command, folder: Path) -> None:
     done = command.type("cluster_train", "--config", "cluster_conf_dwk.py", "--num_nodes", "1", " ", "-o", "json")
     assert json.loads(done.stdout)["spec"]["roles"][0]["count"] == 1
-    assert "a line of a script ends in a backslash and a blank" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "flag"), [(["--num_nodes", "1"], "--num_nodes"), (["--num_nodes=1"], "--num_nodes")])
+def test_a_command_that_ends_at_a_blank_is_refused(command: Command, words: list[str], flag: str) -> None:
+    done = command.type("cluster_train", "--config", "cluster_conf_dwk.py", *words, " ", code=2)
+    assert f"a blank stands behind the backslash of the line of {flag}" in done.stderr
 
 
 def test_data_that_is_not_there_is_told_before_anything_is_sent(command: Command, folder: Path) -> None:

@@ -142,7 +142,15 @@ FRAMEWORKS = {
     "tensorflow": {
         "TF_CONFIG": '{"cluster":{"worker":["127.0.0.2:20010","127.0.0.3:20011"]},"task":{"type":"worker","index":1}}'
     },
-    "jax": {"JAX_COORDINATOR_ADDRESS": "127.0.0.2:20030", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"},
+    "jax": {
+        "JAX_COORDINATOR_ADDRESS": "127.0.0.2:20030",
+        "JAX_NUM_PROCESSES": "2",
+        "JAX_PROCESS_ID": "1",
+        "OMPI_MCA_orte_hnp_uri": "",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+    },
 }
 SLURM = {
     "SLURM_JOB_ID": "1",
@@ -169,6 +177,7 @@ def test_launchers_start_a_process_for_each_gpu() -> None:
     found = environment(SECOND_OF_TWO._replace(uses_gpus=True, gpus=[4, 5, 6]))
     assert (found["PADDLE_NPROC_PER_NODE"], found["PET_NPROC_PER_NODE"]) == ("3", "3")
     assert (found["CUDA_VISIBLE_DEVICES"], found["FLAGS_selected_gpus"]) == ("4,5,6", "0")
+    assert found["JAX_LOCAL_DEVICE_IDS"] == "0,1,2"
 
 
 def test_slurms_variables_are_set_only_on_request() -> None:
