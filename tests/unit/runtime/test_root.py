@@ -8,7 +8,7 @@ import pytest
 
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.machine import Entry, Machine
-from paddlecloud.runtime.root import Bind, Cover, Device, File, Link, Memory, Plan, accounts, plan
+from paddlecloud.runtime.root import Bind, Cover, Device, File, Link, Memory, Plan, Room, accounts, plan
 from paddlecloud.runtime.taskfile import TaskFile
 from tests.unit.runtime.orders import alone
 
@@ -127,3 +127,10 @@ def test_the_pfs_is_sealed_around_the_folders_that_the_task_may_see() -> None:
     mounts = {"/pfs/a/home/me": "/data/pfs/a/home/me", "/pfs/a/public": "/data/pfs/a/public"}
     found = shown(made(mounts=mounts, writable=["/pfs/a/home/me"]))
     assert [found[target].read_only for target in sorted(mounts)] == [False, True]
+
+
+def test_a_folder_of_the_pfs_is_also_where_a_job_of_openpai_asks_for_it() -> None:
+    mounts = {"/pfs/a/shared/sets": "/data/sets", "/mnt/sets": "/data/sets"}
+    found = made(mounts=mounts, writable=["/mnt/sets"])
+    assert [one.read_only for target, one in sorted(shown(found).items()) if target in mounts] == [False, True]
+    assert Room("/mnt/sets") in found.own
