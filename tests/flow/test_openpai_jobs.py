@@ -204,11 +204,36 @@ def test_what_is_wrong_with_a_file_is_said_before_anything_is_sent(desk: Lab) ->
 
 
 def test_a_name_is_taken_once_and_what_is_not_done_is_told(desk: Lab) -> None:
-    file = v2(desk, "true", name="once", more="extras: {storages: [{name: nfs}]}")
+    file = v2(desk, "true", name="once", more="extras: {jobStatusChangeNotification: {failed: true}}")
     said = desk.type("submit", str(file))
-    assert "extras.storages: nfs" in said.stderr
+    assert "extras.jobStatusChangeNotification" in said.stderr
     assert "already exists" in desk.type("submit", str(file), code=None).stderr
     assert submit(desk, file, "--name", "twice")
+
+
+def test_a_storage_is_seen_where_the_file_asks_for_it_and_nothing_is_made_on_the_machine(lab: Lab) -> None:
+    lab.type("up")
+    lab.type("share", "add", "demo", "--write", "default")
+    (lab.work / "data").write_text("shared\n")
+    lab.type("cp", "data", "/pfs/local/shared/demo/data")
+    more = (
+        "extras:\n  storages: [{name: demo}, {name: demo, mountPath: /data/in/demo}]\n"
+        "  com.microsoft.pai.runtimeplugin:\n"
+        "    - {plugin: teamwise_storage, parameters: {storageConfigNames: [demo]}}"
+    )
+    mine = ["cat /mnt/demo/data /data/in/demo/data", "echo made > /mnt/demo/made", "echo there: $(ls /mnt)"]
+    on_the_machine = sorted(one.name for one in Path("/mnt").iterdir())
+    for alone in (True, False):  # a person's machine as it is, and what a server shows to one of several users
+        if not alone:
+            lab.type("user", "add", "ann", "--password", stdin="correct horse\n")
+        job = submit(lab, v2(lab, *mine, name=f"stored{alone}", more=more))
+        lab.ends(job, "success")
+        there = " ".join(sorted(["demo", *(on_the_machine if alone else [])]))
+        assert f"shared\nshared\nthere: {there}\n" in lab.out("logs", job)
+    assert lab.out("ls", "/pfs/local/shared/demo").split()[-1].endswith("made")
+    assert sorted(one.name for one in Path("/mnt").iterdir()) == on_the_machine
+    refused = lab.type("submit", str(v2(lab, "true", name="nfs", more="extras: {storages: [{name: nfs}]}")), code=None)
+    assert "Storage nfs is not found: yours are demo" in refused.stderr
 
 
 def test_a_wished_port_is_given_and_one_that_is_taken_is_another(desk: Lab) -> None:

@@ -32,7 +32,7 @@ class Mount:
     """A folder of the PFS: where it is on this machine, and the path that a task knows it by."""
 
     source: Path
-    target: str  # below /pfs
+    target: str  # below /pfs, or where a job of OpenPAI has a storage
     writable: bool
     gid: int | None = None  # the group whose members share its files, where tasks have accounts of their own
     public: bool = False  # everybody may read it

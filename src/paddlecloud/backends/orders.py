@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from paddlecloud.backends.base import InputAt, Launch, RefusedError, TaskLaunch
 from paddlecloud.model import paths
-from paddlecloud.model.job import NOTHING, PSERVER, RoleSpec, TaskPlacement
+from paddlecloud.model.job import NOTHING, PSERVER, OpenPai, RoleSpec, TaskPlacement
 from paddlecloud.runtime.allocation import GIVEN
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.root import PFS
@@ -29,6 +29,9 @@ from paddlecloud.runtime.taskfile import COORDINATOR, MASTER, PORT, TENSORFLOW, 
 
 _LOOPBACK = "127.0.0.1"
 _NO_IMAGE = "no images are run here, so {image} is not used: this task runs in the environment of the machine itself"
+_NO_STORAGE = (
+    "no storage is at {at}: tasks have no mounts on this machine, or the folder is not shared with you any more"
+)
 OFF = -1  # in OpenPAI's variables: never for that
 
 
@@ -144,9 +147,20 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         allocation=here.allocation,
         unisolated=here.unisolated,
         quiet_seconds=launch.quiet_seconds,
-        openpai={} if launch.openpai is None else {name: str(value) for name, value in asdict(launch.openpai).items()},
-        note=_NO_IMAGE.format(image=launch.image) if launch.image else "",
+        openpai={} if launch.openpai is None else _openpai(launch.openpai),
+        note=_note(launch, here),
     )
+
+
+def _openpai(told: OpenPai) -> dict[str, str]:
+    return {name: str(value) for name, value in asdict(told).items() if name != "storages"}
+
+
+def _note(launch: Launch, here: Here) -> str:
+    notes = [_NO_IMAGE.format(image=launch.image)] if launch.image else []
+    seen = {mount.target for mount in launch.mounts} if here.mounts else set()
+    missing = [at for at in (launch.openpai.storages if launch.openpai is not None else ()) if at not in seen]
+    return "\n".join([*notes, *(_NO_STORAGE.format(at=at) for at in missing)])
 
 
 def _shared(launch: Launch) -> dict[str, int]:

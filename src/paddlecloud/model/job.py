@@ -153,7 +153,7 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class OpenPai(Struct, frozen=True, kw_only=True):
-    """What a job of OpenPAI was written with that only its own variables tell again."""
+    """What a job of OpenPAI was written with that only its own tasks are told again."""
 
     protocol: int  # 1 or 2
     virtual_cluster: str = DEFAULT
@@ -161,6 +161,7 @@ class OpenPai(Struct, frozen=True, kw_only=True):
     code_dir: str = ""
     data_dir: str = ""
     output_dir: str = ""
+    storages: Mapping[str, str] = field(default_factory=dict)  # a path in its tasks -> the folder of the PFS seen there
 
 
 class JobSpec(Struct, frozen=True, kw_only=True):

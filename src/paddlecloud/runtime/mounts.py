@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -19,12 +20,14 @@ from paddlecloud.runtime.root import (
     Memory,
     Plan,
     Proc,
+    Room,
     Seal,
     Step,
     Terminals,
 )
 
 _NOTHING = "mode=755,size=4k"
+_MIRROR = "mode=755,size=1m"
 _MADE_HERE = ("/tmp", "/var/tmp")
 
 
@@ -46,6 +49,7 @@ class Builder:
             Bind: self._bind,
             Memory: self._memory,
             Folder: self._folder,
+            Room: self._room,
             Link: self._link,
             File: self._file,
             Device: self._device,
@@ -113,6 +117,21 @@ class Builder:
         if self._owner is not None and step.own:
             os.chown(self._place + step.target, self._owner, self._owner)
 
+    def _room(self, step: Room) -> None:
+        """Folder by folder: a link on the way would lead out of the new root."""
+        above, own = self._place, os.stat(self._place).st_dev
+        for name in step.target.strip("/").split("/"):
+            try:
+                mode = os.lstat(f"{above}/{name}").st_mode
+            except FileNotFoundError:
+                if os.stat(above).st_dev != own:
+                    _mirror(above)
+                break
+            if not stat.S_ISDIR(mode):
+                raise NotADirectoryError(errno.ENOTDIR, "a link or file is in the way of a storage", step.target)
+            above = f"{above}/{name}"
+        _make_folder(self._place + step.target)
+
     def _link(self, step: Link) -> None:
         os.symlink(step.leads_to, self._place + step.target)
 
@@ -170,6 +189,27 @@ class Builder:
             return os.readlink(f"/proc/self/fd/{opened}")  # one call where realpath makes one for each folder above
         finally:
             os.close(opened)
+
+
+def _mirror(folder: str) -> None:
+    """Cover a folder with one in memory that shows everything in it, and in which more can be made."""
+    names = os.listdir(folder)
+    old = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        namespaces.mount_memory(folder, _MIRROR)
+        for name in names:
+            source, target = f"/proc/self/fd/{old}/{name}", f"{folder}/{name}"
+            mode = os.lstat(source).st_mode
+            if stat.S_ISLNK(mode):
+                os.symlink(os.readlink(source), target)
+                continue
+            if stat.S_ISDIR(mode):
+                os.mkdir(target)
+            else:
+                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+            namespaces.bind(source, target)
+    finally:
+        os.close(old)
 
 
 def _open_file(folder: int, name: str) -> int:

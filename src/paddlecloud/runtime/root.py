@@ -53,6 +53,13 @@ class Folder(NamedTuple):
     own: bool = False
 
 
+class Room(NamedTuple):
+    """A folder to mount something at. None is made on this machine: where one would be, a folder in memory shows all
+    that is there."""
+
+    target: str
+
+
 class Link(NamedTuple):
     target: str
     leads_to: str
@@ -94,7 +101,7 @@ class Seal(NamedTuple):
     target: str
 
 
-Step = Union[Bind, Memory, Folder, Link, File, Device, Devices, Proc, Terminals, Cover, Seal]
+Step = Union[Bind, Memory, Folder, Room, Link, File, Device, Devices, Proc, Terminals, Cover, Seal]
 
 
 class Plan(NamedTuple):
@@ -127,7 +134,7 @@ def plan(task: TaskFile, folder: TaskFolder, machine: Machine, packages: str | N
     own += [Bind(folder.inputs, folder.inputs)] if task.inputs else []
     own += [Bind(packages, packages, read_only=not building)] if packages is not None else []
     own += [File(f"/{name}", content.encode()) for name, content in files(task).items()]
-    own += _pfs(task.mounts, task.writable)
+    own += [*_pfs(task.mounts, task.writable), *_storages(task.mounts, task.writable)]
     untrusted = [PFS, "/tmp", "/var/tmp", *task.visible_writable]
     return Plan(_TOP + owner, fixed, own, [Proc(), *_devices(task, machine, owner)], untrusted)
 
@@ -210,10 +217,18 @@ def _devices(task: TaskFile, machine: Machine, owner: str) -> list[Step]:
 
 def _pfs(mounts: Mapping[str, str], writable: Sequence[str]) -> list[Step]:
     """/pfs is read-only around its folders: nothing can be written where it would be lost."""
-    if not mounts:
+    below = sorted(target for target in mounts if _is_in(target, [PFS]))
+    if not below:
         return []
-    shown = [Bind(mounts[target], target, read_only=target not in writable) for target in sorted(mounts)]
+    shown = [Bind(mounts[target], target, read_only=target not in writable) for target in below]
     return [Memory(PFS, _SMALL), *shown, Seal(PFS)]
+
+
+def _storages(mounts: Mapping[str, str], writable: Sequence[str]) -> list[Step]:
+    """Folders of the PFS at other places, where a job of OpenPAI asks for them."""
+    elsewhere = sorted(target for target in mounts if not _is_in(target, [PFS]))
+    found = [(Room(path), Bind(mounts[path], path, read_only=path not in writable)) for path in elsewhere]
+    return [step for pair in found for step in pair]
 
 
 def accounts(task: TaskFile, account: int) -> dict[str, str]:

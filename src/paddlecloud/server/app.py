@@ -46,7 +46,7 @@ from paddlecloud.server.marks import Marks
 from paddlecloud.server.memberships import Memberships
 from paddlecloud.server.metrics import measure
 from paddlecloud.server.old_tokens import OldTokens
-from paddlecloud.server.openpai import OpenPaiJobs, meant_in, notes_of, secrets_of
+from paddlecloud.server.openpai import OpenPaiJobs, meant_in, notes_of, secrets_of, shared_in
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.passes import Passes
 from paddlecloud.server.policy import policy_line
@@ -286,6 +286,7 @@ def _assemble(
             inputs=carrier.input_service,
             settings=settings,
             meant=partial(meant_in, tree.pfs),
+            shared=partial(shared_in, tree.pfs),
         ),
         clusters=clusters,
         queues=queues,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,11 @@ class Tree:
             owners.claim(str(root / path), wanted)
 
     def mounts(self, job: Job) -> Sequence[Mount]:
-        """What a task of this job finds below /pfs."""
-        return mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
+        """What a task of this job finds below /pfs, and where else a job of OpenPAI asks for it."""
+        found = mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
+        wanted = job.spec.openpai.storages.items() if job.spec.openpai is not None else ()
+        by_target = {mount.target: mount for mount in found}
+        return [*found, *(dataclasses.replace(by_target[path], target=at) for at, path in wanted if path in by_target)]
 
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""

@@ -31,6 +31,7 @@ from paddlecloud.server.settings import Settings
 from paddlecloud.store.configs import Config, Configs
 
 SECRETS = "secrets"
+STORAGES = "extras.storages"
 _MASK = "******"
 _TAG_CHARACTERS = 255
 _CODE_FILES = 100_000
@@ -46,12 +47,14 @@ class OpenPaiJobs:
         inputs: InputService,
         settings: Settings,
         meant: Callable[[User, str], str],  # the path of the PFS that a path of HDFS means to a user; "": none
+        shared: Callable[[User], Mapping[str, str]],  # the shared folders that a user's tasks see: name -> path
     ) -> None:
         self._jobs = jobs
         self._configs = configs
         self._inputs = inputs
         self._settings = settings
         self._meant = meant
+        self._shared = shared
 
     def submit(self, user: User, request: OpenPaiRequest, *, origin: Origin) -> OpenPaiJob:
         """Submit a file of either protocol, which its content tells."""
@@ -90,6 +93,7 @@ class OpenPaiJobs:
                 code_dir=self._resolved(openpai.code_dir),
                 data_dir=self._resolved(openpai.data_dir),
                 output_dir=self._resolved(openpai.output_dir),
+                storages=self._storages(user, submitted),
             ),
             inputs=self._code(user, submitted),
         )
@@ -149,6 +153,24 @@ class OpenPaiJobs:
 
     def _resolved(self, path: str) -> str:
         return path.replace(FS_URI, self.fs_uri)
+
+    def _storages(self, user: User, submitted: Submitted) -> dict[str, str]:
+        """The folder of the PFS that its tasks see at each path; InvalidError names a storage that is none of these."""
+        known = self._shared(user) if submitted.storages else {}
+        for at, name in submitted.storages.items():
+            if name not in known:
+                yours = f"yours are {', '.join(known)}" if known else "no folder is shared with you"
+                raise InvalidError(
+                    f"Storage {name[:80]} is not found: {yours}; an admin shares one with a group of yours "
+                    "(paddlecloud share)",
+                    field=STORAGES,
+                )
+            if f"{at}/".startswith(f"/{pfs.ROOT}/") and at != known[name]:
+                raise InvalidError(
+                    f"{STORAGES}: {name[:80]} is at {known[name]} already: take that as its mountPath, or one such as "
+                    f"/mnt/{name[:80]}"
+                )
+        return {at: known[name] for at, name in submitted.storages.items() if at != known[name]}
 
     def _code(self, user: User, submitted: Submitted) -> tuple[Input, ...]:
         """The code of a job as an input; of no bytes, none is made."""
@@ -233,10 +255,14 @@ def notes_of(configs: Configs, job: Job) -> Sequence[str]:
 
 def meant_in(tree: Pfs, user: User, path: str) -> str:
     """The path of the PFS that a path of HDFS means to a user; "": none."""
-    first = tree.datacenters[0]
-    folders = tree.list(Who(user=user.name), pfs.shared(first, ""), limit=PAGE).items
-    shared = [folder.path.rpartition("/")[2] for folder in folders]
-    return hdfspath.locate(path, hdfspath.View(user=user.name, datacenter=first, shared=shared)).pfs
+    view = hdfspath.View(user=user.name, datacenter=tree.datacenters[0], shared=list(shared_in(tree, user)))
+    return hdfspath.locate(path, view).pfs
+
+
+def shared_in(tree: Pfs, user: User) -> dict[str, str]:
+    """The shared folders of the first datacenter that a user sees, by name."""
+    found = tree.list(Who(user=user.name), pfs.shared(tree.datacenters[0], ""), limit=PAGE).items
+    return {folder.path.rpartition("/")[2]: folder.path for folder in found}
 
 
 def _json(text: str) -> object | None:

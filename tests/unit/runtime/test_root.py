@@ -8,7 +8,7 @@ import pytest
 
 from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.machine import Entry, Machine
-from paddlecloud.runtime.root import Bind, Cover, Device, File, Link, Memory, Plan, accounts, plan
+from paddlecloud.runtime.root import Bind, Cover, Device, File, Link, Memory, Plan, Room, accounts, plan
 from paddlecloud.runtime.taskfile import TaskFile
 from tests.unit.runtime.orders import alone
 
@@ -135,3 +135,10 @@ def test_a_small_etc_that_is_ready_is_one_mount_with_the_folders_in_it() -> None
     assert Bind("/data/tasks/.etc-1-1", "/etc") in found.fixed
     assert Bind("/etc/ssl", "/etc/ssl", is_folder=True) in found.fixed
     assert not [step for step in found.fixed if isinstance(step, (File, Link)) and step.target.startswith("/etc/")]
+
+
+def test_a_folder_of_the_pfs_is_also_where_a_job_of_openpai_asks_for_it() -> None:
+    mounts = {"/pfs/a/shared/sets": "/data/sets", "/mnt/sets": "/data/sets"}
+    found = made(mounts=mounts, writable=["/mnt/sets"])
+    assert [one.read_only for target, one in sorted(shown(found).items()) if target in mounts] == [False, True]
+    assert Room("/mnt/sets") in found.own

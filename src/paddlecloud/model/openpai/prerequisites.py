@@ -81,14 +81,28 @@ class Prerequisites:
             yield from self.named(name, "prerequisites")
 
 
+def read_base(fields: Fields) -> dict[str, Any]:
+    """What every part of the protocol may say of itself; templates see it."""
+    version = fields.take("protocolVersion")
+    if version is not None and (version not in (2, "2") or isinstance(version, bool)):
+        place = fields.place("protocolVersion")
+        raise InvalidError(f"{place} must be 2, not {shown(version)}", field=place)
+    found = {name: fields.take(name) for name in ("version", "contributor", "description") if fields.has(name)}
+    for name, said in found.items():
+        if isinstance(said, (dict, list)):
+            raise fields.wrong(name, "text", said)
+    return found
+
+
 def _read(fields: Fields, warnings: list[str]) -> Prerequisite:
     name = fields.text("name")
+    base = read_base(fields)
     kind = fields.text("type")
     if kind not in TYPES:
         place = fields.place("type")
         raise InvalidError(f"{place} {shown(kind)} is none of {', '.join(TYPES)}", field=place)
     if kind == DOCKER_IMAGE:
-        return _image(fields, name, warnings)
+        return _image(fields, name, base, warnings)
     uri = _uri(fields, kind)
     plugin = fields.text("plugin", "")
     requires = tuple(fields.texts("require"))
@@ -101,7 +115,7 @@ def _read(fields: Fields, warnings: list[str]) -> Prerequisite:
     return Prerequisite(
         name=name,
         type=kind,
-        plain={**others, "name": name, "uri": uri},
+        plain={**others, **base, "name": name, "uri": uri},
         requires=requires,
         before=before,
         after=after,
@@ -109,21 +123,21 @@ def _read(fields: Fields, warnings: list[str]) -> Prerequisite:
     )
 
 
-def _image(fields: Fields, name: str, warnings: list[str]) -> Prerequisite:
+def _image(fields: Fields, name: str, base: dict[str, Any], warnings: list[str]) -> Prerequisite:
     uri = fields.text("uri")
     auth = fields.fields("auth")
     if auth is not None:
         password = auth.text("password", "")
         for part in ("username", "registryuri"):
             auth.text(part, "")
-        auth.done()
+        auth.done_with_notes(warnings)
         warnings.append(
             f"{auth.where} is not used: an image's registry is named by a secret of yours (paddlecloud registry)"
         )
         if password and render(password, {}) == password and "<%" not in password:
             warnings.append(f"{auth.where}.password stands in the open: name it in secrets, and write <% $secrets.… %>")
     fields.done()
-    return Prerequisite(name=name, type=DOCKER_IMAGE, plain={"name": name, "uri": uri})
+    return Prerequisite(name=name, type=DOCKER_IMAGE, plain={**base, "name": name, "uri": uri})
 
 
 def _uri(fields: Fields, kind: str) -> object:

@@ -5,6 +5,7 @@ What comes from a form is text throughout, so where a form is read "2" is a numb
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -151,11 +152,24 @@ class Fields:
             place = self.place(name[:_SHOWN])
             raise InvalidError(f"{place} is not a known field{nearest(name, self._known)}", field=place)
 
+    def done_with_notes(self, warnings: builtins.list[str]) -> None:
+        """Tell of what nobody has read, where OpenPAI lets anything stand."""
+        for name in self:
+            self.take(name)
+            warnings.append(f"{self.place(name[:_SHOWN])} is not known here and does nothing")
+
     def missing(self, name: str) -> InvalidError:
         return InvalidError(f"{self.place(name)} is missing", field=self.place(name))
 
     def wrong(self, name: str, wanted: str, value: object) -> InvalidError:
         return InvalidError(f"{self.place(name)} must be {wanted}, not {kind(value)}", field=self.place(name))
+
+
+def at_most(most: int, number: int, place: str, warnings: list[str]) -> int:
+    """A number that OpenPAI does not bound; what is more than is done here is told."""
+    if number > most:
+        warnings.append(f"{place} {shown(number)} is taken for {most}, which is the most here")
+    return min(number, most)
 
 
 def kind(value: object) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.openpai.extras import Plugin
-from paddlecloud.model.openpai.prerequisites import Prerequisite, Prerequisites
+from paddlecloud.model.openpai.prerequisites import Prerequisite, Prerequisites, read_base
 from paddlecloud.model.openpai.reading import Fields
 from paddlecloud.model.openpai.template import MOST_CHARACTERS, SECRETS, names, render, too_long
 
@@ -30,17 +30,16 @@ class Used(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...]
 
 
-def read_deployments(found: Sequence[Fields], roles: Sequence[str]) -> dict[str, Deployment]:
+def read_deployments(found: Sequence[Fields], roles: Sequence[str], warnings: list[str]) -> dict[str, Deployment]:
     deployments: dict[str, Deployment] = {}
     for fields in found:
         name = fields.text("name")
+        read_base(fields)
         if name in deployments:
             raise InvalidError(f"Duplicate deployments {name}.", field=fields.place("name"))
         inner = fields.fields("taskRoles")
-        if inner is None:
-            raise fields.missing("taskRoles")
-        deployments[name] = {role: _around(inner, role, roles) for role in inner}
-        fields.done()
+        deployments[name] = {role: _around(inner, role, roles) for role in inner} if inner is not None else {}
+        fields.done_with_notes(warnings)
     return deployments
 
 

@@ -42,7 +42,7 @@ class Submitted(Struct, frozen=True, kw_only=True):
     code_dir: str = ""  # with its variables replaced, but for $PAI_DEFAULT_FS_URI at its beginning; "": none
     config: Mapping[str, Any]  # as it was written, without its secrets
     secrets: Mapping[str, Any] = field(default_factory=dict)  # what <% $secrets.… %> in commands stands for
-    storages: tuple[str, ...] = ()  # that it asks for by name
+    storages: Mapping[str, str] = field(default_factory=dict)  # where each is to be in the tasks -> its name
     warnings: tuple[str, ...] = ()  # what it asks for and does not get
 
     @property

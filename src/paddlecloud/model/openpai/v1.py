@@ -20,7 +20,7 @@ from typing import Any
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import DEFAULT, JobSpec, OpenPai, Ports, Resources, Retry, RoleSpec, Shell
 from paddlecloud.model.openpai.extras import OWN, read_own
-from paddlecloud.model.openpai.reading import Fields, check_plain, shown
+from paddlecloud.model.openpai.reading import Fields, at_most, check_plain, shown
 from paddlecloud.model.openpai.submitted import FACE, FS_URI, RETRIES, ROLE_CHARACTERS, TRANSIENT, Submitted
 
 OBSOLETE = (
@@ -69,12 +69,18 @@ def job(value: object, *, user: str, form: bool = False) -> Submitted:
         image=fields.text("image"),
         roles=_roles(fields),
         env=env,
-        retry=_retry(fields.whole("retryCount", 0, least=ALWAYS, most=RETRIES)),
+        retry=_retry(at_most(RETRIES, fields.whole("retryCount", 0, least=ALWAYS), "retryCount", warnings)),
         wall_time_seconds=time_limit,
         keep_on_failure=env.get("isDebug", "").lower() == "true",
         face=FACE,
         first_role_ends=True,
-        openpai=OpenPai(protocol=1, virtual_cluster=virtual_cluster, **described),
+        openpai=OpenPai(
+            protocol=1,
+            virtual_cluster=virtual_cluster,
+            code_dir=described["code_dir"],
+            data_dir=described["data_dir"],
+            output_dir=described["output_dir"],
+        ),
     )
     fields.done()
     return Submitted(

@@ -22,8 +22,8 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import DEFAULT, JobSpec, OpenPai, Ports, Resources, Retry, RoleSpec, Shell
 from paddlecloud.model.openpai import script
 from paddlecloud.model.openpai.extras import Extras, read_extras
-from paddlecloud.model.openpai.prerequisites import DOCKER_IMAGE, Prerequisites
-from paddlecloud.model.openpai.reading import Fields, check_plain, shown
+from paddlecloud.model.openpai.prerequisites import DOCKER_IMAGE, Prerequisites, read_base
+from paddlecloud.model.openpai.reading import Fields, at_most, check_plain, shown
 from paddlecloud.model.openpai.submitted import FACE, MASKED, RETRIES, ROLE_CHARACTERS, TRANSIENT, Submitted
 
 OFF = -1  # as minFailedInstances, minSucceededInstances
@@ -58,10 +58,10 @@ def job(value: object) -> Submitted:
         plugins=extras.plugins,
         warnings=warnings,
     )
-    retry = _retry(fields.whole("jobRetryCount", 0, most=RETRIES))
+    retry = _retry(at_most(RETRIES, fields.whole("jobRetryCount", 0), "jobRetryCount", warnings))
     roles = _Roles(fields.fields("taskRoles"), extras, prerequisites, warnings)
-    deployments = script.read_deployments(fields.each("deployments"), list(roles.commands))
-    virtual_cluster, active = _defaults(fields.fields("defaults"), deployments)
+    deployments = script.read_deployments(fields.each("deployments"), list(roles.commands), warnings)
+    virtual_cluster, active = _defaults(fields.fields("defaults"), deployments, warnings)
     fields.done()
     for image in roles.images.values():
         prerequisites.find(DOCKER_IMAGE, image)
@@ -97,10 +97,7 @@ def _check_version(fields: Fields) -> None:
         raise InvalidError(f"protocolVersion must be 2, not {shown(version)}", field="protocolVersion")
     if (kind := fields.take("type")) != "job":
         raise InvalidError(f"type must be job, not {shown(kind)}", field="type")
-    for name in ("version", "contributor", "description"):
-        said = fields.take(name)
-        if isinstance(said, (dict, list)):
-            raise fields.wrong(name, "text", said)
+    read_base(fields)
 
 
 def _is_masked(fields: Fields) -> bool:
@@ -118,12 +115,14 @@ def _without_secrets(value: object) -> dict[str, Any]:
     return {name: MASKED if name == "secrets" else inner for name, inner in whole.items()}
 
 
-def _defaults(fields: Fields | None, deployments: Mapping[str, script.Deployment]) -> tuple[str, str]:
+def _defaults(
+    fields: Fields | None, deployments: Mapping[str, script.Deployment], warnings: list[str]
+) -> tuple[str, str]:
     if fields is None:
         return DEFAULT, ""
     virtual_cluster = fields.text("virtualCluster", DEFAULT) or DEFAULT
     active = fields.text("deployment", "")
-    fields.done()
+    fields.done_with_notes(warnings)
     if active and active not in deployments:
         raise InvalidError(f"Default deployment {active} does not exist.", field="defaults.deployment")
     return virtual_cluster, active
@@ -161,6 +160,7 @@ class _Roles:
         return replace(self._specs[name], command=text)
 
     def _read(self, name: str, fields: Fields, extras: Extras, warnings: list[str]) -> None:
+        read_base(fields)
         count = fields.whole("instances", 1, least=1)
         failed, succeeded = _completion(fields.fields("completion"), count)
         self.images[name] = fields.text("dockerImage")
@@ -169,7 +169,7 @@ class _Roles:
             by_type={kind: fields.text(kind, "") for kind in script.REFERRED},
             others=tuple(fields.texts("prerequisites")),
         )
-        restarts = fields.whole("taskRetryCount", 0, most=RETRIES)
+        restarts = at_most(RETRIES, fields.whole("taskRetryCount", 0), fields.place("taskRetryCount"), warnings)
         if restarts and extras.gang:
             warnings.append(
                 f"{fields.place('taskRetryCount')} counts only where extras.gangAllocation is false: the job starts "
@@ -204,16 +204,17 @@ def _completion(fields: Fields | None, count: int) -> tuple[int | None, int]:
     """What OpenPAI 1.8 does, not what its docs say: what is not said is one failure, and all successes."""
     if fields is None:
         return 1, count
-    failed = fields.maybe_whole("minFailedInstances", least=OFF, most=count)
+    failed = fields.maybe_whole("minFailedInstances", least=OFF)
     all_of_them = not fields.has("minSucceededInstances")
-    succeeded = fields.maybe_whole("minSucceededInstances", least=OFF, most=count)
+    succeeded = fields.maybe_whole("minSucceededInstances", least=OFF)
     fields.done()
     for name, number in (("minFailedInstances", failed), ("minSucceededInstances", succeeded)):
         if number == 0:
             place = fields.place(name)
             raise InvalidError(f"{place} is 0; it must be from 1 to instances ({count}), or -1 for never", field=place)
-    least = count if all_of_them else 0 if succeeded in (None, OFF) else succeeded
-    return (1 if failed is None else None if failed == OFF else failed), least or 0
+    # More than there are never comes about, so that trigger is off.
+    least = count if all_of_them else succeeded if succeeded is not None and 0 < succeeded <= count else 0
+    return (1 if failed is None else failed if 0 < failed <= count else None), least
 
 
 def _resources(fields: Fields | None, role: Fields) -> tuple[Resources, dict[str, Ports]]:
@@ -231,7 +232,8 @@ def _resources(fields: Fields | None, role: Fields) -> tuple[Resources, dict[str
             if not _LABEL.fullmatch(label):
                 place = labels.place(label[:80])
                 raise InvalidError(f"{place}: the label of a port must match {_LABEL.pattern}", field=place)
-            ports[label] = Ports(count=labels.whole(label, least=1, most=65535))
+            if count := labels.whole(label, most=65535):
+                ports[label] = Ports(count=count)
     fields.done()
     return resources, ports
 
@@ -239,8 +241,8 @@ def _resources(fields: Fields | None, role: Fields) -> tuple[Resources, dict[str
 def _shared_memory(fields: Fields | None, warnings: list[str]) -> int:
     if fields is None:
         return _SHARED_MEMORY
-    found = fields.whole("shmMB", _SHARED_MEMORY, least=1)
+    found = fields.whole("shmMB", _SHARED_MEMORY)
     if fields.truth("infiniband", False):
         warnings.append(f"{fields.place('infiniband')} does nothing here: the tasks see the machine's network as it is")
-    fields.done()
+    fields.done_with_notes(warnings)
     return found

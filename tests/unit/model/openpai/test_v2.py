@@ -67,6 +67,7 @@ def test_a_job_of_two_roles_is_understood() -> None:
         ({"minFailedInstances": -1, "minSucceededInstances": -1}, None, 0),
         ({"minSucceededInstances": None}, 1, 0),
         ({"minFailedInstances": 3, "minSucceededInstances": 2}, 3, 2),
+        ({"minFailedInstances": 4, "minSucceededInstances": 4}, None, 0),
     ],
 )
 def test_completion_is_what_openpai_does_rather_than_what_its_docs_say(
@@ -172,7 +173,8 @@ def test_secrets_are_neither_in_the_spec_nor_in_what_is_shown() -> None:
     [
         ({"com.microsoft.pai.runtimeplugin": [{"plugin": "ssh", "parameters": {"jobssh": True}}]}, "SSH"),
         ({"com.microsoft.pai.runtimeplugin": [{"plugin": "tensorboard"}]}, "TensorBoard"),
-        ({"storages": [{"name": "nfs"}]}, "nfs"),
+        ({"storages": [{"mountPath": "/mnt/x"}]}, "extras.storages[0]"),
+        ({"com.microsoft.pai.runtimeplugin": [{"plugin": "teamwise_storage"}]}, "storageConfigNames"),
         ({"hivedScheduler": {"taskRoles": {}}}, "hivedScheduler.taskRoles"),
         ({"jobStatusChangeNotification": {"running": True}}, "jobStatusChangeNotification"),
         ({"something": 1}, "extras.something"),
@@ -180,6 +182,38 @@ def test_secrets_are_neither_in_the_spec_nor_in_what_is_shown() -> None:
 )
 def test_what_is_not_done_is_said(extras: dict[str, Any], word: str) -> None:
     assert any(word in warning for warning in v2.job(_job(extras=extras)).warnings)
+
+
+def test_storages_are_where_they_are_asked_for() -> None:
+    team = {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["team", "more"]}}
+    listed = [{"name": "demo"}, {"name": "sets", "mountPath": "/data/sets/"}]
+    found = v2.job(_job(extras={"storages": listed, "com.microsoft.pai.runtimeplugin": [team]}))
+    assert found.storages == {"/mnt/demo": "demo", "/data/sets": "sets", "/mnt/team": "team", "/mnt/more": "more"}
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("storages", "words"),
+    [
+        ([{"name": "a", "mountPath": "data"}], "absolute"),
+        ([{"name": "a", "mountPath": "/"}], "absolute"),
+        ([{"name": "a", "mountPath": "/mnt/../etc"}], "absolute"),
+        ([{"name": "../a"}], "absolute"),
+        ([{"name": "a", "mountPath": "/usr/local/a"}], "/usr is a folder of the system's"),
+        ([{"name": "a"}, {"name": "b", "mountPath": "/mnt/a/b"}], "the storage a is at /mnt/a"),
+        ([{"name": "a"}, {"name": "b", "mountPath": "/mnt"}], "the storage a is at /mnt/a"),
+    ],
+)
+def test_a_storage_at_a_place_that_cannot_be_is_refused(storages: list[dict[str, str]], words: str) -> None:
+    with pytest.raises(InvalidError, match="mountPath") as raised:
+        v2.job(_job(extras={"storages": storages}))
+    assert words in raised.value.message
+
+
+def test_more_retries_than_are_made_here_are_told_and_taken_for_the_most() -> None:
+    found = v2.job(_job({"taskRetryCount": 1000}, jobRetryCount=1000, extras={"gangAllocation": False}))
+    assert (found.spec.retry.user_error, found.spec.roles[0].restarts) == (100, 100)
+    assert len([warning for warning in found.warnings if "1000 is taken for 100" in warning]) == 2
 
 
 @pytest.mark.parametrize(("said", "priority"), [("crit", 200), ("prod", 100), ("test", 0), ("oppo", -100)])
@@ -197,8 +231,6 @@ def test_a_priority_class_is_a_priority(said: str, priority: int) -> None:
         (_job(name="a" * 256), "name"),
         (_job(unknown=1), "unknown is not a known field"),
         (_job(jobRetryCount=-1), "jobRetryCount"),
-        (_job(jobRetryCount=101), "jobRetryCount"),
-        (_job({"taskRetryCount": 101}), "taskRoles.worker.taskRetryCount"),
         (_job(taskRoles={"a" * 64: ROLE}), "taskRoles.aaa"),
         (_job(taskRoles={}), "taskRoles"),
         (_job(taskRoles={"0a": ROLE}), "taskRoles.0a"),
@@ -207,7 +239,7 @@ def test_a_priority_class_is_a_priority(said: str, priority: int) -> None:
         (_job({"commands": [1]}), "taskRoles.worker.commands[0]"),
         (_job({"instances": 0}), "taskRoles.worker.instances"),
         (_job({"resourcePerInstance": {"cpu": 1, "gpu": 0}}), "taskRoles.worker.resourcePerInstance.memoryMB"),
-        (_job({"completion": {"minFailedInstances": 2}}), "minFailedInstances"),
+        (_job({"completion": {"minFailedInstances": -2}}), "minFailedInstances"),
         (_job({"completion": {"minSucceededInstances": 0}}), "minSucceededInstances"),
         (_job({"dockerImage": "none"}), "Prerequisite none does not exist."),
         (_job({"prerequisites": ["none"]}), "Prerequisite none does not exist."),

@@ -75,6 +75,23 @@ def test_a_job_as_yaml_is_a_job_of_ours(pai: Pai) -> None:
     wait_until(lambda: pai.get("/v2/jobs/ann~as_yaml")["jobStatus"]["state"] == "RUNNING", "it runs")
 
 
+def test_a_storage_that_one_may_not_see_is_refused_by_name(pai: Pai) -> None:
+    for name, group in (("demo", "default"), ("closed", "admin")):
+        made = pai.server.ask("POST", "/v1/shared", {"name": name, "readers": [group]}, token=pai.server.root)
+        assert made.status == 201, made.data
+    for name in ("closed", "none"):
+        status, said = submit_v2(pai, v2("stored", extras={"storages": [{"name": name}]}))
+        assert (status, said["code"]) == (404, "NoStorageError")
+        assert said["message"].startswith(f"Storage {name} is not found: yours are demo")
+    status, said = submit_v2(pai, v2("stored", extras={"storages": [{"name": "demo", "mountPath": "/pfs/demo"}]}))
+    assert (status, "demo is at /pfs/local/shared/demo already" in said["message"]) == (400, True)
+    # As nni does, whose storage is where both sides have it.
+    there = {"name": "demo", "mountPath": "/pfs/local/shared/demo"}
+    assert submit_v2(pai, v2("stored", extras={"storages": [{"name": "demo"}, there]}))[0] == 202
+    job = pai.server.get("/v1/jobs?name=stored")["items"][0]
+    assert job["spec"]["openpai"]["storages"] == {"/mnt/demo": "/pfs/local/shared/demo"}
+
+
 def test_a_name_is_taken_once(pai: Pai) -> None:
     assert submit_v2(pai, v2("taken"))[0] == 202
     assert submit_v2(pai, v2("taken")) == (

@@ -15,6 +15,7 @@ from paddlecloud.server.dialects.openpai import refusals
 from paddlecloud.server.dialects.openpai.found import Found
 from paddlecloud.server.dialects.openpai.refusals import Refusal
 from paddlecloud.server.dialects.openpai.route import Body, Visitor, json_answer, text_of
+from paddlecloud.server.openpai import STORAGES
 from paddlecloud.server.services import Services
 
 YAML = "text/yaml; charset=utf-8"
@@ -29,6 +30,8 @@ def submitted(submit: Callable[[], OpenPaiJob], user: str, *, code: str) -> Open
     except InvalidError as error:
         if error.field == _VIRTUAL_CLUSTER:
             raise Refusal(404 if code == _V1 else 400, "NoVirtualClusterError", error.message) from None
+        if error.field == STORAGES:
+            raise Refusal(404, "NoStorageError", error.message) from None
         raise Refusal(400, code, error.message) from None
     except QuotaError:
         raise

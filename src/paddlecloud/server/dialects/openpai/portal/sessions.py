@@ -138,8 +138,8 @@ def refuse_foreign(request: Request, called: Services) -> None:
     foreign = origin is not None and urlsplit(origin).netloc not in own
     if foreign or request.headers.get("sec-fetch-site", "same-origin") == "cross-site":
         raise refusals.forbidden(
-            f"This form comes from {(origin or 'a page of another server')[:200]}, not from a page of this server: open "
-            "this server's page and try again. Behind a proxy, server.url names the address that browsers use."
+            f"This form comes from {(origin or 'a page of another server')[:200]}, not from a page of this server: "
+            "open this server's page and try again. Behind a proxy, server.url names the address that browsers use."
         )
 
 
