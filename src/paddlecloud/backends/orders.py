@@ -145,8 +145,13 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         unisolated=here.unisolated,
         quiet_seconds=launch.quiet_seconds,
         openpai={} if launch.openpai is None else {name: str(value) for name, value in asdict(launch.openpai).items()},
-        note=_NO_IMAGE.format(image=launch.image) if launch.image else "",
+        note=_note(launch, is_first=bool(trainers) and task is trainers[0]),
     )
+
+
+def _note(launch: Launch, *, is_first: bool) -> str:
+    image = _NO_IMAGE.format(image=launch.image) if launch.image else ""
+    return "; ".join(filter(None, (launch.note if is_first else "", image)))
 
 
 def _shared(launch: Launch) -> dict[str, int]:
