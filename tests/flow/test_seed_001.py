@@ -170,7 +170,6 @@ def test_public_data_is_filled_by_operators_and_read_by_all(lab: Lab, home: str)
         (("-jobname", "a", "-entry", "x", "-pservers", "-1", "package"), "a whole number, 0 or more, not -1"),
         (("-jobname", "a", "-entry", "x"), "name the package"),
         (("-jobname", "a", "-entry", "x", "nowhere"), "is not a folder"),
-        (("-jobname", "a", "-entry", "x", "-datacenter", "beijing", "package"), "this server has local"),
         (("-jobname", "a", "-entry", "x", "/pfs/local/home/somebody/x"), "not yours"),
         (("-jobname", "a", "-entry", "x", "-memory", "lots", "package"), "lots"),
         (("--name", "a", "-entry", "x", "package"), "write -jobname"),
@@ -208,10 +207,38 @@ def test_a_datacenter_of_another_name_is_taken_for_the_only_one(lab: Lab, home: 
     try:
         lab.folder("package", run_sh="true\n")
         said = lab.type("submit", "-jobname", "named", "-pservers", "0", "-entry", "sh run.sh", "package")
-        assert "calls its datacenter 'datacenter1'; this server has one, local" in said.stderr
+        assert said.stderr.count("this server has one datacenter, local: 'datacenter1' is taken for it") == 1
         assert "corr" not in lab.out("config")
     finally:
         config.unlink()
+
+
+def test_any_name_of_the_only_datacenter_will_do_on_every_path(lab: Lab, home: str) -> None:
+    there = home.replace("/pfs/local/", "/pfs/dlnel/")
+    lab.folder("named", run_sh="pwd\n")
+    for words, shown in (
+        (("file", "put", "named", f"{there}/by-name"), ""),
+        (("file", "ls", f"{there}/by-name"), "named\n"),
+        (("file", "get", f"{there}/by-name/named/run.sh", "named.sh"), ""),
+        (("mkdir", f"{there}/by-name/made"), f"{home}/by-name/made\n"),
+        (("cp", "named", f"{there}/by-name/sent"), ""),
+        (("cp", f"{there}/by-name/sent", "fetched"), ""),
+        (("cp", f"{there}/by-name/sent", f"{there}/by-name/copied"), ""),
+        (("ls", "-o", "name", f"{there}/by-name/copied"), f"{home}/by-name/copied/run.sh\n"),
+        (("mv", f"{there}/by-name/copied", f"{there}/by-name/moved"), f"{home}/by-name/moved\n"),
+        (("publish", f"{there}/by-name/moved/run.sh"), None),
+        (("rm", "-r", f"{there}/by-name/moved"), f"{home}/by-name/moved\n"),
+        (("submit", "-jobname", "by-name", "-pservers", "0", "-entry", "sh run.sh", f"{there}/by-name/sent"), None),
+    ):
+        said = lab.type(*words)
+        assert shown is None or said.stdout == shown
+        assert said.stderr.count("'dlnel' is taken for it, and /pfs/dlnel for /pfs/local") == 1, words
+    assert (lab.work / "named.sh").read_text() == (lab.work / "fetched" / "run.sh").read_text() == "pwd\n"
+    succeeded(lab, "by-name")
+    assert lab.out("logs", "by-name") == f"{home}/by-name/sent\n"
+    lab.folder("package", run_sh="true\n")
+    flags = ("-jobname", "beijing", "-pservers", "0", "-datacenter", "beijing", "-entry", "sh run.sh")
+    assert "'beijing' is taken for it" in lab.type("submit", *flags, "package").stderr
 
 
 @pytest.mark.parametrize("words", [("cp", "{home}/zart-*", "."), ("ls", "{home}/zart-*"), ("rm", "{home}/zart-*")])

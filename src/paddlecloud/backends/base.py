@@ -83,6 +83,7 @@ class Launch:
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
     uid: int | None = None  # the account on this machine that its tasks run as; None: the server's own
     openpai: OpenPai | None = None  # what variables of OpenPAI alone tell
+    note: str = ""  # what the log of the first trainer begins with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         unisolated=here.unisolated,
         quiet_seconds=launch.quiet_seconds,
         openpai={} if launch.openpai is None else _openpai(launch.openpai),
-        note=_note(launch, here),
+        note=_note(launch, here, is_first=bool(trainers) and task is trainers[0]),
     )
 
 
@@ -156,8 +156,9 @@ def _openpai(told: OpenPai) -> dict[str, str]:
     return {name: str(value) for name, value in asdict(told).items() if name != "storages"}
 
 
-def _note(launch: Launch, here: Here) -> str:
-    notes = [_NO_IMAGE.format(image=launch.image)] if launch.image else []
+def _note(launch: Launch, here: Here, *, is_first: bool) -> str:
+    notes = [launch.note] if is_first and launch.note else []
+    notes += [_NO_IMAGE.format(image=launch.image)] if launch.image else []
     seen = {mount.target for mount in launch.mounts} if here.mounts else set()
     missing = [at for at in (launch.openpai.storages if launch.openpai is not None else ()) if at not in seen]
     return "\n".join([*notes, *(_NO_STORAGE.format(at=at) for at in missing)])

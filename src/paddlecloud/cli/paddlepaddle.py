@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup
+from paddlecloud.cli.pfs import tell_renamed
 from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.model import paddlepaddle, pfs
-from paddlecloud.model.errors import BY_CODE, InvalidError
+from paddlecloud.model.errors import BY_CODE, InvalidError, NotFoundError
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
@@ -130,7 +131,7 @@ def submit(args: Namespace) -> None:
     # What cannot be meant is said before anybody is asked.
     paddlepaddle.job_spec(asked, package="")
     with connect() as client:
-        datacenter = _datacenter(client, args.old_datacenter)
+        datacenter = _datacenter(client, args.old_datacenter, args.folder)
         asked["datacenter"] = datacenter["name"]
         package = _package(client, args.folder, f"{datacenter['home']}/jobs/{asked['name']}")
         spec = _with_newer(paddlepaddle.job_spec(asked, package=package), args)
@@ -172,7 +173,10 @@ def _package(client: Client, named: str, sent_to: str) -> str:
             raise InvalidError(f"{named} is not a folder: name the one with the training program", field="package")
         client.pfs.make_folder(sent_to)
         return sent_to
-    return "/" + "/".join(pfs.normal(named))
+    found = client.pfs.stat(named)
+    if found is None:
+        raise InvalidError(f"package not exist in cloud: {named}", field="package")
+    return found.path
 
 
 def _send(client: Client, folder: Path, package: str) -> None:
@@ -198,18 +202,16 @@ def _tell_image(client: Client, job: Job) -> None:
         shell.talk(f"note: this server runs no images, so {job.spec.image} is not used: the job runs on its machine")
 
 
-def _datacenter(client: Client, asked: str | None) -> Mapping[str, str]:
-    found = client.pfs.datacenters()
-    wanted = asked or client.profile.datacenter or found[0].name
-    for one in found:
-        if one.name == wanted:
-            return {"name": one.name, "home": one.home}
-    if len(found) == 1 and not asked:
-        # The manual lets the name in ~/.paddle/config be any word.
-        shell.talk(f"note: ~/.paddle/config calls its datacenter {wanted!r}; this server has one, {found[0].name}")
-        return {"name": found[0].name, "home": found[0].home}
-    known = ", ".join(one.name for one in found)
-    raise InvalidError(f"there is no datacenter {wanted!r}: this server has {known}", field="datacenter")
+def _datacenter(client: Client, asked: str | None, package: str) -> Mapping[str, str]:
+    """The datacenter that is meant; the manual lets the name in ~/.paddle/config be any word."""
+    homes = {one.name: one.home for one in client.pfs.datacenters()}
+    wanted = asked or client.profile.datacenter or next(iter(homes))
+    tell_renamed(client.pfs, [f"/{pfs.ROOT}/{wanted}", package])
+    try:
+        name = pfs.datacenter(wanted, list(homes))
+    except NotFoundError as error:
+        raise InvalidError(error.message, field="datacenter") from None
+    return {"name": name, "home": homes[name]}
 
 
 def _delete_arguments(parser: Parser) -> None:
@@ -236,6 +238,7 @@ def _publish(args: Namespace) -> None:
     if args.remove and args.path is None:
         raise InvalidError("publish --remove needs a PATH: `paddlecloud publish` lists what you have published")
     with connect() as client:
+        tell_renamed(client.pfs, [args.path or ""])
         if args.remove:
             ask_old(client, "DELETE", "/api/v1/publish/", {"path": args.path})
             shell.say(f"{args.path} is not published any more")

@@ -65,6 +65,7 @@ VERBS: Mapping[str, Setup] = {"mkdir": mkdir, "rm": rm, "mv": mv, "file": file}
 def ls(paths: Sequence[str], output: str, *, recursive: bool, limit: int | None = None) -> None:
     """What is at paths of the PFS, at most `limit` of it."""
     with connect() as client:
+        tell_renamed(client.pfs, paths)
         matched = [entry for one in paths for entry in _matched(client.pfs, one)]
         found: list[FileEntry] = []
         for entry in matched:
@@ -86,10 +87,19 @@ def ls(paths: Sequence[str], output: str, *, recursive: bool, limit: int | None 
 def copy(sources: Sequence[str], target: str) -> None:
     """Copy to, from or within the PFS as cp does: into a folder that is there, else to that name."""
     with connect() as client:
+        tell_renamed(client.pfs, (*sources, target))
         if pfs.is_pfs(target):
             _copy_up(client.pfs, sources, target)
         else:
             _copy_down(client.pfs, sources, Path(path(target)))
+
+
+def tell_renamed(there: Pfs, typed: Sequence[str]) -> None:
+    """Say, once, what a name is taken for that no datacenter has: the config of an old client may call it anything."""
+    named = {part for path in typed if pfs.is_pfs(path) for part in pfs.normal(path)[1:2]} - {pfs.PUBLIC}
+    for name in sorted(named) if named and len(there.names) == 1 else ():
+        if note := pfs.renamed(name, there.names):
+            shell.talk(f"note: {note}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +214,14 @@ def _matched(there: Pfs, pattern: str, *, none_is_fine: bool = False) -> Sequenc
 
 def _mkdir(args: Namespace) -> None:
     with connect() as client:
+        tell_renamed(client.pfs, args.paths)
         for one in args.paths:
             shell.say(printable(client.pfs.make_folder(one).path))
 
 
 def _rm(args: Namespace) -> None:
     with connect() as client:
+        tell_renamed(client.pfs, args.paths)
         matched = [entry.path for one in args.paths for entry in _matched(client.pfs, one, none_is_fine=args.force)]
 
         def remove(found: str) -> None:
@@ -225,6 +237,7 @@ def _rm(args: Namespace) -> None:
 
 def _mv(args: Namespace) -> None:
     with connect() as client:
+        tell_renamed(client.pfs, (*args.sources, args.target))
         found = [one for source in args.sources for one in _sources_there(client.pfs, source)]
 
         def move(source: str, goal: str) -> None:
@@ -275,6 +288,7 @@ def _file_put(args: Namespace) -> None:
     content = args.src.endswith("/") and local.is_dir()
     goal = args.dest.rstrip("/") if content else f"{args.dest.rstrip('/')}/{local.name}"
     with connect() as client:
+        tell_renamed(client.pfs, [goal])
         _put(client.pfs, local, goal)
 
 
@@ -285,11 +299,13 @@ def _file_get(args: Namespace) -> None:
     if os.path.lexists(goal):
         raise InvalidError(f"file already exist: {goal}", field="dest")
     with connect() as client:
+        tell_renamed(client.pfs, [args.src])
         _get(client.pfs, args.src, goal)
 
 
 def _file_ls(args: Namespace) -> None:
     with connect() as client:
+        tell_renamed(client.pfs, [args.path])
         found = list(client.pfs.list(args.path))
     if args.output == "table":
         for entry in found:

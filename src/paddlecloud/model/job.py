@@ -202,6 +202,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
     first_role_ends: bool = False  # the job ends when one role has its successes, or nothing of it runs any more
     openpai: OpenPai | None = None
+    note: str = ""  # what the log of its first trainer begins with
 
     @property
     def trainers(self) -> int:

@@ -7,6 +7,7 @@
     /pfs/<datacenter>/shared/<name>/…         for the groups that it was granted to, to read or to write; for all
                                               others it is not there
 
+Where a server has one datacenter, any name means it: the config of PaddlePaddle Cloud's client may call it anything.
 A path is brought into its one normal form first, `..` and all, and only then compared with anything: every face of
 the server asks here.
 """
@@ -124,11 +125,27 @@ def locate(text: str, datacenters: Sequence[str]) -> Place:
         raise InvalidError(f"{text!r} is not a path of the PFS: those begin with /{ROOT}/", field="path")
     if parts[1:2] == (PUBLIC,):
         parts = (ROOT, datacenters[0], *parts[1:])
-    if len(parts) > 1 and parts[1] not in datacenters:
-        raise NotFoundError(
-            f"{text!r}: there is no datacenter {parts[1]!r}: this server has {', '.join(datacenters)}", field="path"
-        )
+    if len(parts) > 1:
+        parts = (ROOT, datacenter(parts[1], datacenters, typed=f"{text!r}: "), *parts[2:])
     return _placed(parts, first=datacenters[0])
+
+
+def datacenter(name: str, datacenters: Sequence[str], *, typed: str = "") -> str:
+    """The datacenter that is meant by a name: where there is only one, any name means it."""
+    if name in datacenters:
+        return name
+    if len(datacenters) == 1:
+        return datacenters[0]
+    known = ", ".join(datacenters)
+    raise NotFoundError(f"{typed}there is no datacenter {name!r}: this server has {known}", field="datacenter")
+
+
+def renamed(name: str, datacenters: Sequence[str]) -> str:
+    """What to tell a user whose name of the only datacenter is not the server's; "" where it is."""
+    if name in datacenters:
+        return ""
+    only = datacenters[0]
+    return f"this server has one datacenter, {only}: {name!r} is taken for it, and /{ROOT}/{name} for /{ROOT}/{only}"
 
 
 def normal(text: str) -> tuple[str, ...]:

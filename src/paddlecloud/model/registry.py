@@ -55,7 +55,7 @@ def registry_name(text: str) -> str:
     name = text.removeprefix(OLD_PREFIX)
     if not _NAME.fullmatch(name):
         raise InvalidError(
-            f"registry name {text[:80]!r} is not allowed: use 1 to 60 letters, digits, - and .", field="name"
+            f"registry name {name[:80]!r} is not allowed: use 1 to 60 letters, digits, - and .", field="name"
         )
     return name
 

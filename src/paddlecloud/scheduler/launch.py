@@ -59,6 +59,7 @@ def launch(
         results=results,
         datacenter=job.spec.datacenter,
         image=job.spec.image,
+        note=job.spec.note,
         registry=job.spec.registry,
         keep=job.spec.keep_on_failure and cwd is None,
         requirements=job.spec.requirements,

@@ -34,6 +34,11 @@ class Pfs:
         """The datacenters of the server, with your home in each; the first one has the results of jobs."""
         return self._http.get(list[Datacenter], "/v1/datacenters")
 
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The names of the datacenters, asked for once."""
+        return [one.name for one in self.datacenters()]
+
     def list(self, path: str, *, recursive: bool = False, limit: int | None = None) -> Iterator[FileEntry]:
         """What is in a folder, by name, or with `recursive` all below it, at most `limit`; a file is listed itself."""
         return islice(self._listed(path, recursive, _PAGE if limit is None else min(limit, _PAGE) or 1), limit)
@@ -103,9 +108,7 @@ class Pfs:
 
     def _resolved(self, path: str) -> str:
         """The path as the server lists it: with the name of the datacenter."""
-        path = _normal(path)
-        short = f"/{pfs.ROOT}/{pfs.PUBLIC}"
-        return self.datacenters()[0].public + path[len(short) :] if f"{path}/".startswith(f"{short}/") else path
+        return pfs.locate(path, self.names).path
 
     def _check_room(self, folder: str, sizes: Mapping[str, int]) -> None:
         """Raise if files of these sizes, by path, are more than may be kept, also when they replace what is there."""

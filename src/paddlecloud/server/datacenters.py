@@ -17,7 +17,7 @@ from paddlecloud.files.base import Store
 from paddlecloud.files.drafts import Drafts
 from paddlecloud.files.local import LocalStore
 from paddlecloud.model import pfs as names
-from paddlecloud.model.errors import ConfigError, InvalidError, UnsupportedError
+from paddlecloud.model.errors import ConfigError, InvalidError, NotFoundError, UnsupportedError
 from paddlecloud.model.job import Job, JobSpec
 from paddlecloud.model.pfs import Access, Area, Who
 from paddlecloud.model.tree import Kind
@@ -88,12 +88,12 @@ class Tree:
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
         known = self.pfs.datacenters
-        if spec.datacenter and spec.datacenter not in known:
-            raise InvalidError(
-                f"there is no datacenter {spec.datacenter!r}: this server has {', '.join(known)}", field="datacenter"
-            )
+        try:
+            datacenter = names.datacenter(spec.datacenter, known) if spec.datacenter else known[0]
+        except NotFoundError as error:
+            raise InvalidError(error.message, field="datacenter") from None
         package = self._package(user, spec.package) if spec.package else ""
-        return replace(spec, datacenter=spec.datacenter or known[0], package=package)
+        return replace(spec, datacenter=datacenter, package=package)
 
     def _package(self, user: User, path: str) -> str:
         """The normal form of the path of a folder that a job of this user may run in."""

@@ -121,6 +121,14 @@ class JobService:
             raise NotFoundError(f"no job {name!r} of yours; `paddlecloud get jobs` lists them")
         self.hide(user, ended[0].id, origin=origin)
 
+    def named(self, user: User, name: str) -> Job | None:
+        """The live job of this name, else the newest, whether or not it was killed or taken out of the lists."""
+        for states in (LIVE, None):
+            found = self._jobs.list(user=user.name, states=states, name=name, hidden=True, limit=1).items
+            if found:
+                return found[0].seen
+        return None
+
     def hide(self, user: User, job_id: str, *, origin: Origin, everyone: bool = False) -> None:
         """Take a job out of the lists; all that is known of it stays, by its id."""
         job = self.get(user, job_id, everyone=everyone)

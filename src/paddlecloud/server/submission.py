@@ -225,7 +225,7 @@ def _check_own_storage(spec: JobSpec) -> None:
 
 
 def _check_texts_of_images(spec: JobSpec) -> None:
-    for name in ("datacenter", "package", "image", "registry", "face", "queue"):
+    for name in ("datacenter", "package", "image", "registry", "face", "queue", "note"):
         check_text(getattr(spec, name), name, PATH_BYTES)
     for name, value in asdict(spec.openpai).items() if spec.openpai is not None else ():
         check_text(str(value), f"openpai.{name}", PATH_BYTES)

@@ -55,7 +55,7 @@ class Registries:
         """What a backend pulls images with."""
         row = self._find(user, registry_name(name))
         if row is None:
-            raise _missing(name)
+            raise _missing(registry_name(name))
         password = self._cipher.decrypt(row.password_encrypted, _bound_to(user, row.name), _PURPOSE)
         return RegistryLogin(server=row.server, username=row.username, password=password)
 
@@ -64,7 +64,7 @@ class Registries:
         with self._db.write() as connection:
             statement = delete(registries).where(registries.c.user == user, registries.c.name == found)
             if not connection.execute(statement).rowcount:
-                raise _missing(name)
+                raise _missing(found)
 
     def _exists(self, user: str, name: str) -> bool:
         return self._find(user, name) is not None

@@ -56,6 +56,13 @@ def test_an_unknown_datacenter_is_answered_with_the_known_ones() -> None:
         pfs.locate("/pfs/beijing/home/ann", CENTERS)
 
 
+def test_any_name_means_the_only_datacenter() -> None:
+    assert pfs.locate("/pfs/beijing/home/ann/x", ["local"]) == pfs.locate("/pfs/local/home/ann/x", ["local"])
+    assert pfs.locate("/pfs/public/x", ["local"]).path == "/pfs/local/public/x"
+    assert pfs.renamed("local", ["local"]) == ""
+    assert "'beijing' is taken for it" in pfs.renamed("beijing", ["local"])
+
+
 def test_a_datacenter_has_homes_public_and_shared_files_and_nothing_else() -> None:
     with pytest.raises(NotFoundError, match="only home, public and shared"):
         pfs.locate("/pfs/local/etc/x", CENTERS)

@@ -76,7 +76,7 @@ def test_what_is_ones_own_and_what_is_public_may_be_an_input(service: InputServi
         ("/pfs/dc/home/ann/gone", r"inputs\[1\].source \(from\): there is no /pfs/dc/home/ann/gone: check the path"),
         ("/pfs/dc/home/bob/c", "may not be read: /pfs/dc/home/bob/c is not yours, ann"),
         ("/pfs/dc/home/ann/../bob/c", "is not yours, ann"),
-        ("/pfs/other/home/ann/x", "there is no datacenter 'other': this server has dc"),
+        ("/pfs/other/home/ann/x", "there is no /pfs/other/home/ann/x: check the path"),
         ("/pfs/dc/home", "is too much for an input"),
         ("/pfs", "is too much for an input"),
         ("/pfs/dc/home/ann/link", "is a link, and none is followed"),

@@ -7,10 +7,11 @@ from contextlib import closing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from msgspec.structs import replace
 
-from paddlecloud.model import paddlepaddle
+from paddlecloud.model import paddlepaddle, pfs
 from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError, RateError, UnauthenticatedError
-from paddlecloud.model.job import PSERVER, Job
+from paddlecloud.model.job import PSERVER, Job, JobSpec
 from paddlecloud.model.pfs import Access
 from paddlecloud.model.state import JobState
 from paddlecloud.model.tree import Kind
@@ -69,14 +70,17 @@ def user_of_token(caller: Caller) -> Response:
 
 @router.post("/api/v1/jobs/")
 def submit(caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Response:
-    """An empty `msg` is success; every refusal is said in it."""
+    """An empty `msg` is success; every refusal is said in it.
+
+    0.1.0 and alpha.1, which send no `image`, read no body: for them the status must tell.
+    """
     try:
-        spec = paddlepaddle.job_spec(sent, package=_package(caller, called, sent))
+        spec = _noted(paddlepaddle.job_spec(sent, package=_package(caller, called, sent)), called)
         called.jobs.submit(caller.user, spec, origin=origin)
     except RateError:
         raise
     except PaddleCloudError as error:
-        return said(500, error.message)
+        return said(500, error.message, status=200 if "image" in sent else error.status)
     return said(200, "")
 
 
@@ -109,10 +113,12 @@ def list_pservers(caller: Caller, called: Called) -> Response:
 
 @router.get("/api/v1/workers/")
 def list_workers(caller: Caller, called: Called, jobname: str = "") -> Response:
-    named = [job for job in _jobs(caller.user, called) if not jobname or job.spec.name == jobname]
+    """Of a job that was killed too: the manual looks here for workers that still end."""
+    named = [called.jobs.named(caller.user, jobname)] if jobname else _jobs(caller.user, called)
     found = [
         worker
-        for job in (named[:1] if jobname else named)
+        for job in named
+        if job is not None
         for worker in shapes.workers(job, called.records.tasks(job.id), all_roles=not jobname)
     ]
     return json_answer(shapes.items(found, "PodList"))
@@ -142,11 +148,12 @@ def read_logs(
     """The last lines of every trainer, or of one worker of any job, as far as they fit into one answer."""
     if not n.isdigit() or len(n) > 9:
         return said(500, f"n {n!r} must be a number of lines")
+    job = called.jobs.named(caller.user, jobname)
     if w:
-        return said(200, _log_of_worker(caller.user, called, w, int(n)))
-    job = next((job for job in _jobs(caller.user, called) if job.spec.name == jobname), None)
+        jobs = [*([] if job is None else [job]), *_jobs(caller.user, called)]
+        return said(200, _log_of_worker(called, jobs, w, int(n)))
     if job is None:
-        return said(200, "")
+        return said(404, f"no job {jobname!r} of yours; `paddlecloud get jobs` lists them")
     trainers = [task for task in task_names(job) if task.rpartition("-")[0] != PSERVER]
     return said(200, "".join(_blocks(called, job, trainers, int(n))))
 
@@ -177,6 +184,11 @@ def list_registries(caller: Caller, called: Called) -> Response:
     caller.need_to_keep_secrets()
     found = [shapes.registry(one.name, one.created_at) for one in called.registries.list(caller.user.name)]
     return json_answer({"code": 200, "msg": shapes.items(found, "SecretList")})
+
+
+def _noted(spec: JobSpec, called: Services) -> JobSpec:
+    """The job, whose log tells what its datacenter's name was taken for: no answer of a submit can."""
+    return replace(spec, note=pfs.renamed(spec.datacenter, called.pfs.datacenters))
 
 
 def _package(caller: Identity, called: Services, sent: dict[str, Any]) -> str:
@@ -217,8 +229,8 @@ def _blocks(called: Services, job: Job, tasks: Sequence[str], lines: int) -> Ite
         yield f"{_RULE}{paddlepaddle.worker_name(job, task)}{_RULE}\n{shown.decode('utf-8', 'replace')}"
 
 
-def _log_of_worker(user: User, called: Services, worker: str, lines: int) -> str:
-    for job in _jobs(user, called):
+def _log_of_worker(called: Services, jobs: Sequence[Job], worker: str, lines: int) -> str:
+    for job in jobs:
         if worker.startswith(f"{job.spec.name}-"):
             for task in task_names(job):
                 if worker in (paddlepaddle.worker_name(job, task), f"{job.spec.name}-{task}"):

@@ -80,10 +80,8 @@ class ChunkRoute(OldRoute):
         return answer
 
 
-router = APIRouter(prefix="/api/v1/pfs", route_class=PfsRoute, default_response_class=Response, include_in_schema=False)
-chunk_router = APIRouter(
-    prefix="/api/v1/pfs", route_class=ChunkRoute, default_response_class=Response, include_in_schema=False
-)
+router = APIRouter(route_class=PfsRoute, default_response_class=Response, include_in_schema=False)
+chunk_router = APIRouter(route_class=ChunkRoute, default_response_class=Response, include_in_schema=False)
 
 
 @router.get("/files")

@@ -96,13 +96,20 @@ def registry(name: str, created_at: datetime) -> dict[str, Any]:
 
 def _worker(job: Job, role: RoleSpec, index: int, reports: Mapping[str, TaskReport]) -> dict[str, Any]:
     name = task_name(role.name, index)
-    report = reports.get(name) or TaskReport(name=name, state=TaskState.STARTING)
+    report = reports.get(name) or _unreported(job, name)
     status = {
         "container_statuses": [{"name": role.name, "state": _container_state(job, report)}],
         "phase": _PHASES[report.state],
         "start_time": _time(report.started_at),
     }
     return _item(worker_name(job, name), job.created_at, status=status)
+
+
+def _unreported(job: Job, task: str) -> TaskReport:
+    """A task without a report waits for its place or, in a job that has ended, was stopped before it had one."""
+    if job.state.final:
+        return TaskReport(name=task, state=TaskState.FAILED, reason=job.error or "stopped before it started")
+    return TaskReport(name=task, state=TaskState.STARTING)
 
 
 def _container_state(job: Job, report: TaskReport) -> dict[str, Any]:
