@@ -12,6 +12,7 @@ import pytest
 from tests import hdfs, s3
 from tests import postgres as engine
 from tests import slurm as slurm_engine
+from tests.absent import absent
 from tests.hdfs import Hdfs
 from tests.postgres import Postgres
 from tests.s3 import S3Server
@@ -24,6 +25,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _SCRATCH = Path("/srv/paddlecloud-tests") if os.geteuid() == 0 else Path.home() / ".cache/paddlecloud-tests"
 _SCRATCH.mkdir(parents=True, exist_ok=True)
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_SCRATCH))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("absent"):
+        if mark.args[0]:
+            absent(mark.args[0])
 
 
 @pytest.fixture(scope="session")

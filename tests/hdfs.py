@@ -20,10 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from paddlecloud.files.hdfs import HdfsStore
 from paddlecloud.files.webhdfs import WebHdfs
+from tests.absent import absent
 from tests.ports import free_ports
 from tests.waiting import wait_until
 
@@ -191,11 +190,11 @@ class Hdfs:
 
 @contextmanager
 def running() -> Iterator[Hdfs]:
-    """A file system that runs, or a skip that says why there is none."""
+    """A file system that runs, or what tests/absent.py makes of there being none."""
     java = _java()
     if java is None or not (JARS / ".made").exists():
         missing = f"Hadoop is not in {JARS}" if java is not None else "there is no Java 17 in /usr/lib/jvm"
-        pytest.skip(f"no HDFS: {missing}: make engines")
+        absent(f"no HDFS: {missing}: make engines")
     folder = Path(tempfile.mkdtemp(prefix="pc-hdfs-", dir="/tmp"))
     made = Hdfs(folder, java)
     try:

@@ -6,14 +6,14 @@ import shutil
 import sys
 from pathlib import Path
 
-import pytest
+from tests.absent import absent
 
 FOLDER = Path(sys.prefix) / "npm"
 
 
 def modules() -> Path:
-    """The folder of what npm has installed; skips the test where there is none."""
+    """The folder of what npm has installed; where there is none, tests/absent.py decides."""
     found = FOLDER / "node_modules"
     if shutil.which("node") is None or not (FOLDER / ".made").exists():
-        pytest.skip(f"there are no clients from npm in {FOLDER}: type `make engines`")
+        absent(f"there are no clients from npm in {FOLDER}: type `make engines`")
     return found

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from paddlecloud.store.db import Database
 from paddlecloud.store.migrations import HEAD, VERSION_TABLE
+from tests.absent import absent
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -136,10 +136,10 @@ class Postgres:
 
 @contextmanager
 def running() -> Iterator[Postgres]:
-    """A PostgreSQL that runs, or a skip that says why there is none."""
+    """A PostgreSQL that runs, or what tests/absent.py makes of there being none."""
     programs = next((found.parent for found in sorted(PROGRAMS.glob("*/bin/postgres"), reverse=True)), None)
     if programs is None:
-        pytest.skip(f"PostgreSQL is not installed below {PROGRAMS}: make engines")
+        absent(f"PostgreSQL is not installed below {PROGRAMS}: make engines")
     folder = Path(tempfile.mkdtemp(prefix="pc-pg-", dir="/tmp"))  # a socket's path may have about 100 characters
     try:
         if os.geteuid() == 0:

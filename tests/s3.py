@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from paddlecloud.files.s3 import S3Store
 from paddlecloud.model.errors import PaddleCloudError
+from tests.absent import absent
 from tests.ports import free_ports
 from tests.waiting import wait_until
 
@@ -96,10 +95,10 @@ class S3Server:
 
 @contextmanager
 def running() -> Iterator[S3Server]:
-    """A server that runs, or a skip that says why there is none."""
+    """A server that runs, or what tests/absent.py makes of there being none."""
     program = Path(sys.executable).with_name("weed")
     if not program.exists():
-        pytest.skip(f"SeaweedFS is not installed as {program}: make .venv/.dev")
+        absent(f"SeaweedFS is not installed as {program}: make .venv/.dev")
     folder = Path(tempfile.mkdtemp(prefix="pc-s3-", dir="/tmp"))  # a socket's path may have about 100 characters
     server = S3Server(folder, program)
     try:

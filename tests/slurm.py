@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
-
 from tests import slurm_conf
+from tests.absent import absent
 from tests.ports import free_ports
 from tests.slurm_conf import ACCOUNT, Shape
 from tests.waiting import wait_until
@@ -235,7 +234,7 @@ def running(
     timeout_seconds: int = slurm_conf.TIMEOUT_SECONDS,
     extra: str = "",
 ) -> Iterator[Slurm]:
-    """A cluster of idle nodes n1, n2, …, or a skip that says why there is none.
+    """A cluster of idle nodes n1, n2, …, or what tests/absent.py makes of there being none.
 
     `users` get an account beside the one that runs the tests; after `timeout_seconds` a node that does not answer is
     dead; `extra` are more lines of slurm.conf. slurmrestd wants an account of its own, which root alone can give it:
@@ -243,7 +242,7 @@ def running(
     """
     rest = rest and os.geteuid() == 0
     if why := missing(accounting=accounting, rest=rest):
-        pytest.skip(why)
+        absent(why)
     control, database, accounts, web, *own = free_ports(4 + nodes)
     shape = Shape(
         names=tuple(f"n{number}" for number in range(1, nodes + 1)),

@@ -210,7 +210,7 @@ class LocalBackend:
             folder = self._folder(handle)
             try:
                 names = [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/task.json")]
-            except OSError:
+            except FileNotFoundError:
                 raise NotFoundError(f"{handle} is not here") from None
             self._hold(handle, names)
             for task in self._held[handle]:

@@ -4,7 +4,7 @@ start   <root>/<handle>/ appears by a rename, complete; then sbatch, whose job i
         was accepted although no answer came is found again; <handle>/slurm says which it is
 report  one squeue for all, and each task's folder; sacct of those that Slurm has forgotten (slurmstate.py)
 stop    <handle>/stop, durably, then SIGTERM to the tasks, scancel to what waits, or has not ended when its time is over
-clean   <root>/<handle>/ is removed
+clean   <root>/<handle>/ is removed; what Slurm keeps running after that is cancelled (slurmleaving.py)
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from paddlecloud.backends.base import WHOLE_MACHINE, Launch, RefusedError, View
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
-from paddlecloud.backends.slurmstate import CANCELLED, FORGOTTEN, WAITING, Seen
+from paddlecloud.backends.slurmleaving import Leaving
+from paddlecloud.backends.slurmstate import FORGOTTEN, WAITING, Seen
+from paddlecloud.backends.slurmverdict import Known, Verdict, judge
 from paddlecloud.backends.trash import Trash
 from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableError
 from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
-from paddlecloud.runtime import away, removal, taskfile
+from paddlecloud.runtime import away, lease, removal, taskfile
 from paddlecloud.runtime.allocation import SLURM
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably, write_synced
 from paddlecloud.runtime.node import TASKS
@@ -43,7 +45,9 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
 _LOOKS_SHARE = 10  # of the time, one part in so many goes into asking Slurm at most
-_WORD_SECONDS = 10.0  # how long the end of a task may be on its way after Slurm has told the end of the job
+# How long the end of a task may be on its way after Slurm has told the end of the job; by then one that still runs on a
+# node that Slurm cannot reach has ended itself.
+_WORD_SECONDS = lease.REVOKED_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ class SlurmBackend:
         for unfinished in self._root.glob(".new-*"):
             removal.remove(str(self._root), unfinished.name)
         self._trash = Trash(self._root)
+        self._leaving = Leaving(self._root)
         self._cluster = cluster
         self._calls = calls
         self._clock = clock
@@ -157,7 +162,7 @@ class SlurmBackend:
             if not report.ended:
                 raise ConflictError(f"{handle} has not ended; stop it, and clean it once nothing of it runs")
         for handle in ended:
-            self._cancel_waiting(handle)
+            self._leave(handle)
             self._trash.put(handle)
             self._held.pop(handle, None)
         if ended:
@@ -186,6 +191,7 @@ class SlurmBackend:
         if not fresh and began < self._look_again_at:
             return
         self._seen = self._calls.jobs()
+        self._leaving.look(self._seen, self._calls.cancel)
         self._looked_at = began
         named: dict[str, list[Seen]] = {}
         for seen in self._seen.values():
@@ -218,14 +224,17 @@ class SlurmBackend:
             held.submitted(runs, held.account)
         return self._seen.get(runs)
 
-    def _cancel_waiting(self, handle: str) -> None:
-        """What would begin after its folder is gone: another job of the handle, or the one that ran it, if it was put
-        back; but not if it only waited when Slurm was asked last, before it began."""
+    def _leave(self, handle: str) -> None:
+        """Cancel what would begin after its folder is gone: another job of the handle, or the one that ran it, if it
+        was put back; but not if it only waited when Slurm was asked last, before it began. What runs has time to end
+        by itself."""
         held = self._hold(handle)
         put_back = self._looked_at > (held.begun_at or 0.0)
         for seen in self._jobs_of(held):
             if seen.state in WAITING and (put_back or seen.id != held.claimed):
                 self._calls.cancel(seen.id, held.account)
+            elif not seen.ended:
+                self._leaving.add(seen.id, held.account)
 
     def _past(self, ids: Sequence[int]) -> Mapping[int, Seen] | None:
         """What the accounts say; None: they do not answer, which keeps nobody from telling of the others."""
@@ -240,30 +249,36 @@ class SlurmBackend:
         return held.submitted_at > self._looked_at
 
     def _judge(self, held: Held, seen: Seen | None) -> Report:
-        now = self._clock()
-        if seen is None and (held.id is None or self._is_new(held)):
-            return self._not_seen_yet(held)
-        if seen is None:
-            seen = Seen(id=held.id or 0, state=FORGOTTEN)
-        tasks = held.look()
-        if seen.state in WAITING and held.begun_at is None:
+        now, tasks = self._clock(), held.look()
+        if seen is None and held.id is not None and not self._is_new(held):
+            seen = Seen(id=held.id, state=FORGOTTEN)
+        known = Known(
+            state=None if seen is None else seen.state,
+            begun=held.begun_at is not None,
+            seen_since=self._looked_at > (held.begun_at or 0.0),
+            stopped=held.stopped,
+            all_ended=all(task.state.ended for task in tasks),
+        )
+        known = dataclasses.replace(known, words_awaited=held.ended_for(known.ended) < _WORD_SECONDS)
+        if known.ended and not known.all_ended:
+            held.revoke()
+        verdict = judge(known)
+        told = () if known.stopped else held.told_tasks
+        if seen is None or verdict is Verdict.NOT_SEEN:
+            return self._not_seen_yet(held, tasks)
+        if verdict is Verdict.WAITS:
             return held.waits(seen, lambda: slurmstate.waiting(seen, tasks, self._cluster.name))
-        told = () if held.stopped else held.told_tasks
-        if seen.state in WAITING and not held.stopped and self._looked_at > (held.begun_at or 0.0):
+        if verdict is Verdict.AS_TOLD:
+            return Report(tasks=tuple(tasks))
+        if verdict is Verdict.ENDING:
+            return slurmstate.ending(tasks, now, told=told)
+        if verdict is Verdict.PUT_BACK:
             return slurmstate.put_back(seen, tasks, now)
-        if held.stopped and all(task.state.ended for task in tasks):
-            return Report(tasks=tuple(tasks))
-        if not seen.ended and seen.state != FORGOTTEN:
-            held.alive()
-            return slurmstate.running(seen, tasks, now, told=told)
-        never_began = seen.state == CANCELLED and all(task.state is TaskState.STARTING for task in tasks)
-        all_ended = all(task.state.ended for task in tasks)
-        if not all_ended and not never_began and held.ended_for() < _WORD_SECONDS:
-            return Report(tasks=tuple(tasks))
-        return slurmstate.ended(seen, tasks, now, stopped=held.stopped, said=held.said(), told=told)
+        if verdict is Verdict.OVER:
+            return slurmstate.ended(seen, tasks, now, stopped=known.stopped, said=held.said(), told=told)
+        return slurmstate.running(seen, tasks, now, told=told)
 
-    def _not_seen_yet(self, held: Held) -> Report:
-        tasks = held.look()
+    def _not_seen_yet(self, held: Held, tasks: Sequence[TaskReport]) -> Report:
         if held.stopped and held.id is None:
             return Report(tasks=tuple(_stopped_before(task, self._clock()) for task in tasks))
         waits = "" if held.id is None else f"handed over to Slurm on {self._cluster.name}, job {held.id}"
@@ -280,6 +295,7 @@ class SlurmBackend:
                 TaskFolder(f"{part}/{name}").create(taskfile.encode(order))
             if account := self._cluster.accounts.get(launch.user):
                 write_synced(f"{part}/{ID}", first_word(account))
+            lease.grant(part)
             write_synced(f"{part}/{TASKS}", "\n".join(task.name for task in numbered).encode())
             sync_folder(part)
             os.rename(part, folder)

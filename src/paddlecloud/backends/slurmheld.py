@@ -14,7 +14,7 @@ from paddlecloud.backends import taskreports
 from paddlecloud.backends.slurmstate import Seen
 from paddlecloud.model.errors import NotFoundError, UnreachableError
 from paddlecloud.model.task import Report, TaskReport, TaskState
-from paddlecloud.runtime import smallfiles
+from paddlecloud.runtime import lease, smallfiles
 from paddlecloud.runtime.folder import TaskFolder, claim_file, stop_file
 from paddlecloud.runtime.node import TASKS
 
@@ -51,6 +51,7 @@ class Held:
             for name in sorted(self.names, key=taskreports.by_role_and_number)
         }
         self._ended_at: float | None = None
+        self._revoked = False
         self._waits: tuple[Seen, Report] | None = None
 
     @property
@@ -61,15 +62,19 @@ class Held:
         """How many seconds ago it was told to stop."""
         return now.timestamp() - os.stat(stop_file(self.folder)).st_mtime
 
-    def ended_for(self) -> float:
-        """How many seconds ago Slurm was first heard to say that it has ended."""
-        if self._ended_at is None:
+    def ended_for(self, ended: bool) -> float:
+        """How many seconds ago Slurm was first heard to say that it has `ended`; what it takes back is forgotten."""
+        if not ended:
+            self._ended_at = None
+        elif self._ended_at is None:
             self._ended_at = time.monotonic()
-        return time.monotonic() - self._ended_at
+        return 0.0 if self._ended_at is None else time.monotonic() - self._ended_at
 
-    def alive(self) -> None:
-        """Slurm says that it has not ended: what was heard before is forgotten."""
-        self._ended_at = None
+    def revoke(self) -> None:
+        """End the tasks that still run where Slurm cannot end them."""
+        if not self._revoked:
+            lease.revoke(self.folder)
+            self._revoked = True
 
     def submitted(self, job: int, account: str | None) -> None:
         """Known from now on. Not synced: after a power cut it is found again by its name, or by its claim."""

@@ -3,14 +3,14 @@
 PENDING, CONFIGURING, REQUEUED, …    its tasks are starting, and wait for what Slurm says
 the same, of one that had begun      it was put back into the queue: another attempt follows
 RUNNING, COMPLETING, SUSPENDED, …    what the tasks' own folders say
-COMPLETED, FAILED                    the same; a task that has left no word has failed
+COMPLETED, FAILED                    the same; a task that has left no word has failed, or was lost if it had begun
 TIMEOUT, DEADLINE                    ended for its time
 PREEMPTED, NODE_FAIL, BOOT_FAIL      ended for something that is not its fault: another attempt follows
 CANCELLED                            killed, by who has cancelled it there
 OUT_OF_MEMORY, …                     tasks that have left no word have failed of it
 
 A task that was told to stop by Slurm has not ended by itself, whatever its exit code is: trainers save their model and
-exit with 0.
+exit with 0. Which of these reports a handle gets is decided in slurmverdict.py.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from paddlecloud.model.state import StopReason
 from paddlecloud.model.task import Report, TaskReport, TaskState
 
 CANCELLED = "CANCELLED"
+COMPLETING = "COMPLETING"
 WAITING = frozenset(
     {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "POWER_UP_NODE"}
 )
@@ -36,8 +37,11 @@ ENDED = frozenset(
 FORGOTTEN = "FORGOTTEN"  # ours: neither the controller nor the accounting knows it
 _OUT_OF_TIME = frozenset({"TIMEOUT", "DEADLINE"})
 _NODE_LOST = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+_BY_ITSELF = frozenset({"COMPLETED", "FAILED"})
 _BY_CLUSTER = frozenset({signal.SIGTERM, signal.SIGKILL})
 _DOUBT = timedelta(seconds=5)  # by then Slurm has said that it is the one who killed
+# Slurm tells tasks to stop and says why only when the last of them is gone: after KillWait, or a partition's GraceTime.
+_LONGEST_GRACE = timedelta(minutes=10)
 
 _REASONS = {
     "None": "",
@@ -120,27 +124,35 @@ def put_back(seen: Seen, tasks: Sequence[TaskReport], now: datetime) -> Report:
 def running(seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, told: Collection[str] = ()) -> Report:
     """A task that was killed, or told to stop, while Slurm has not said what it did is not yet known to have ended.
     `told` are the names of those that were, and not at our own wish."""
-    out_of_time = seen.end_at is not None and now >= seen.end_at
+    doubt: timedelta | None = _DOUBT
+    told_doubt: timedelta | None = _DOUBT if all(task.state.ended for task in tasks) else _LONGEST_GRACE
+    if seen.state == COMPLETING or (seen.end_at is not None and now >= seen.end_at):
+        doubt = told_doubt = None  # for ever: Slurm is about to say it
     return Report(
         tasks=tuple(
-            _in_doubt(task, now) if _doubtful(task, now, told=task.name in told, out_of_time=out_of_time) else task
+            _in_doubt(task, now) if _doubtful(task, now, told_doubt if task.name in told else doubt, told) else task
             for task in tasks
         )
     )
+
+
+def ending(tasks: Sequence[TaskReport], now: datetime, *, told: Collection[str] = ()) -> Report:
+    """Slurm has ended it, and the ends of some tasks may still come: those that it killed wait for them."""
+    return Report(tasks=tuple(_in_doubt(task, now) if _doubtful(task, now, None, told) else task for task in tasks))
 
 
 def ended(
     seen: Seen, tasks: Sequence[TaskReport], now: datetime, *, stopped: bool, said: str, told: Collection[str] = ()
 ) -> Report:
     """`stopped`: at our own wish; `said`: the last words of the batch script."""
-    stop, why = (None, "") if stopped else _stop(seen)
+    stop, why = (None, "") if stopped else _stop(seen) or _vanished(seen, tasks, told)
     final = tuple(_final(task, seen, now, said, told=stop is not None and task.name in told) for task in tasks)
     if all(task.state is TaskState.SUCCEEDED for task in final):
         return Report(tasks=final)
     return Report(tasks=final, stop=stop, why=why)
 
 
-def _stop(seen: Seen) -> tuple[StopReason | None, str]:
+def _stop(seen: Seen) -> tuple[StopReason, str] | None:
     if seen.state in _OUT_OF_TIME:
         return StopReason.WALL_TIME, f"ran longer than Slurm allows it (job {seen.id}: {seen.state})"
     if seen.state == "PREEMPTED":
@@ -149,7 +161,16 @@ def _stop(seen: Seen) -> tuple[StopReason | None, str]:
         return StopReason.NODE_LOST, f"a node of it has failed (job {seen.id}: {seen.state})"
     if seen.state == CANCELLED:
         return StopReason.ASKED, f"cancelled in Slurm (job {seen.id})"
-    return None, ""
+    return None
+
+
+def _vanished(seen: Seen, tasks: Sequence[TaskReport], told: Collection[str]) -> tuple[StopReason | None, str]:
+    """A gang that ended with a task that vanished, and of which the others were killed: not by their own fault."""
+    gone = [task.name for task in tasks if _left_no_word(task, seen)]
+    failed = [task for task in tasks if task.state is TaskState.FAILED]
+    if not gone or not all(_killed(task) or task.name in told for task in failed):
+        return None, ""
+    return StopReason.NODE_LOST, f"{', '.join(gone)} vanished (job {seen.id}: {seen.state})"
 
 
 def _final(task: TaskReport, seen: Seen, now: datetime, said: str, *, told: bool) -> TaskReport:
@@ -159,7 +180,7 @@ def _final(task: TaskReport, seen: Seen, now: datetime, said: str, *, told: bool
     if task.state.ended:
         killed = task.signal == signal.SIGKILL or task.exit_code == 128 + signal.SIGKILL
         return replace(task, reason=_out_of_memory(seen)) if memory and killed else task
-    lost = seen.state in _NODE_LOST or seen.state in ("PREEMPTED", "REVOKED", FORGOTTEN)
+    lost = seen.state in _NODE_LOST or seen.state in ("PREEMPTED", "REVOKED", FORGOTTEN) or _left_no_word(task, seen)
     return replace(
         task,
         state=TaskState.LOST if lost else TaskState.FAILED,
@@ -178,10 +199,16 @@ def _without_word(seen: Seen, said: str) -> str:
     return f"{words}: {said}" if said and not what else words
 
 
-def _doubtful(task: TaskReport, now: datetime, *, told: bool, out_of_time: bool) -> bool:
-    if not told and not _killed(task):
+def _left_no_word(task: TaskReport, seen: Seen) -> bool:
+    """It had begun, and neither it nor Slurm says how it ended: its node, or what watched it, died."""
+    return task.state is TaskState.RUNNING and seen.state in _BY_ITSELF
+
+
+def _doubtful(task: TaskReport, now: datetime, doubt: timedelta | None, told: Collection[str]) -> bool:
+    """Whether Slurm may still say that it ended the task. `doubt`: how long after its end; None: for ever."""
+    if not task.state.ended or not (task.name in told or _killed(task)):
         return False
-    return task.state.ended and (out_of_time or task.ended_at is None or now - task.ended_at < _DOUBT)
+    return doubt is None or task.ended_at is None or now - task.ended_at < doubt
 
 
 def _killed(task: TaskReport) -> bool:

@@ -39,8 +39,9 @@ class Running:
     fingerprint: str  # of its certificate; "" where it has none
 
 
-def ensure_server(around: Surroundings) -> Running:
-    """The embedded server of this user, started if it does not run; its access key goes into our own config."""
+def ensure_server(around: Surroundings, *, new: bool = False) -> Running:
+    """The embedded server of this user, started if it does not run; its access key goes into our own config. `new`:
+    without the records that are gone."""
     running = answering(around.data_folder)
     if running is None:
         if not can_serve():
@@ -50,7 +51,7 @@ def ensure_server(around: Surroundings) -> Running:
             )
         _check_own(around.data_folder)
         with start_lock(around.data_folder):
-            running = answering(around.data_folder) or _start(around)
+            running = answering(around.data_folder) or _start(around, new)
     profiles.save_embedded(around)
     return running
 
@@ -114,7 +115,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def _start(around: Surroundings) -> Running:
+def _start(around: Surroundings, new: bool) -> Running:
     import subprocess  # most commands find a server that runs
 
     folder = around.data_folder
@@ -123,7 +124,7 @@ def _start(around: Surroundings) -> Running:
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
         size = stream.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "paddlecloud", "serve", "--embedded"],
+            [sys.executable, "-m", "paddlecloud", "serve", "--embedded", *(["--new"] if new else [])],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,

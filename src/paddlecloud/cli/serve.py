@@ -31,11 +31,17 @@ def serve(parser: Parser) -> None:
         "--config", type=path, metavar="FILE", help="its settings (server.toml in its data folder, if there)"
     )
     parser.add_argument("--embedded", action="store_true", help="make this user its admin, with an access key")
+    _add_new(parser)
     parser.set_defaults(run=_serve)
 
 
 def up(parser: Parser) -> None:
+    _add_new(parser)
     parser.set_defaults(run=_up)
+
+
+def _add_new(parser: Parser) -> None:
+    parser.add_argument("--new", action="store_true", help="begin without the records of jobs whose results are there")
 
 
 def down(parser: Parser) -> None:
@@ -108,16 +114,16 @@ def _serve(args: Namespace) -> None:
 
     file = Path(args.config).absolute() if args.config else None
     again = ["paddlecloud", "serve", *(["--config", str(file)] if file else [])]
-    app.serve(config.load(file, embedded=args.embedded), command=shlex.join(again))
+    app.serve(config.load(file, embedded=args.embedded), command=shlex.join(again), new=args.new)
 
 
-def _up(_: Namespace) -> None:
+def _up(args: Namespace) -> None:
     local.require_server_parts()
     around = profiles.surroundings()
     running = local.answering(around.data_folder)
     if running is not None:
         shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
-    running = local.ensure_server(around)
+    running = local.ensure_server(around, new=args.new)
     shell.say(running.url)
     profile = profiles.load(around)
     if not profile.embedded:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddlecloud.model import causes
+from paddlecloud.model.clock import STEADY, Jumps
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Job, Placement, Retry
 from paddlecloud.model.state import ENDS, MOVES, RETRIED, JobState, StopReason
@@ -36,21 +37,24 @@ _ENDLESS = frozenset({StopReason.TASK_FAILED, StopReason.RESTART_ME})
 RESTART_ME = 101  # the exit code by which PaddlePaddle's elastic launcher asks for another attempt
 
 
-def advance(job: Job, report: Report | None, now: datetime, *, attempts_limit: int) -> Move | None:
-    """The next move of a placed job, given what its backend answered; None in `report`: it holds nothing."""
+def advance(
+    job: Job, report: Report | None, now: datetime, *, attempts_limit: int, jumps: Jumps = STEADY
+) -> Move | None:
+    """The next move of a placed job, given what its backend answered; None in `report`: it holds nothing. `jumps` are
+    those of the clock that `now` is from."""
     if job.state is JobState.SCHEDULE:
         return _started(report, now)
     if job.state is JobState.RUNNING:
-        ended = _ended(job, report, now, attempts_limit) or _over_wall_time(job, now)
+        ended = _ended(job, report, now, attempts_limit) or _over_wall_time(job, now, jumps)
         return ended or (None if report is None else _quiet(job, report, now))
     if job.state is JobState.KILLING:
         return _stopped(job, report, now, attempts_limit)
     return None
 
 
-def overdue(job: Job, now: datetime, *, schedule_limit: timedelta) -> Move | None:
+def overdue(job: Job, now: datetime, *, schedule_limit: timedelta, jumps: Jumps = STEADY) -> Move | None:
     """The end of a job that has waited too long for its turn, here or in the queue of its cluster."""
-    if not (job.state.waiting or job.waits_there) or now - job.waits_since < schedule_limit:
+    if not (job.state.waiting or job.waits_there) or jumps.elapsed(job.waits_since, now) < schedule_limit:
         return None
     waited = describe_duration(schedule_limit.total_seconds())
     why = f"not placed within {waited}" + (f": {job.queue_reason}" if job.queue_reason else "")
@@ -203,9 +207,11 @@ def retries_allowed(retry: Retry, stop: StopReason, attempts_limit: int) -> int:
     return attempts_limit - 1 if asked is None else asked
 
 
-def _over_wall_time(job: Job, now: datetime) -> Move | None:
+def _over_wall_time(job: Job, now: datetime, jumps: Jumps) -> Move | None:
     limit, asked = job.wall_time_seconds, job.spec.wall_time_seconds
-    if limit is None or job.running_since is None or now - job.running_since < timedelta(seconds=limit):
+    if limit is None or job.running_since is None:
+        return None
+    if jumps.elapsed(job.running_since, now) < timedelta(seconds=limit):
         return None
     why = f"ran longer than its wall_time {format_duration(limit)}"
     if asked is not None and limit < asked:

@@ -9,9 +9,11 @@ of its files, so only `exit`, which tells an end that no one may have read yet, 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from paddlecloud.runtime.processes import Identity
 
 _PID_BYTES = 4096
 _EXIT_BYTES = 16384
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Begun(NamedTuple):
@@ -172,6 +175,19 @@ class TaskFolder:
         back."""
         plain = _read(path)
         return plain if plain is not None and plain.pop("handle", self.handle) == self.handle else None
+
+
+def leave(folder: TaskFolder, ended: Ended) -> None:
+    """Write the exit file; on a full disk keep trying, since without it the outcome would be lost."""
+    while True:
+        try:
+            return folder.write_ended(ended)
+        except FileNotFoundError:
+            return None  # the folder was removed: no one wants to know
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            time.sleep(1.0)
 
 
 def claim(handle_folder: str, by: str) -> str:

@@ -24,6 +24,7 @@ from paddlecloud.runtime.folder import TaskFolder
 from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.mounts import Builder
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.outcome import mark
 from paddlecloud.runtime.root import Plan
 from paddlecloud.runtime.taskfile import TaskFile
 
@@ -75,7 +76,7 @@ class Inside(NamedTuple):
             self._fence()
             os.execve(*program, self.environment)
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
-            os.write(self.words, describe(error).encode("utf-8", "replace"))
+            os.write(self.words, (mark(error) + describe(error)).encode("utf-8", "replace"))
         finally:
             os._exit(126)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from typing import NamedTuple
@@ -13,6 +14,7 @@ class Outcome(NamedTuple):
     reason: str = ""
     final: bool = True  # another start would change nothing
     told: bool = False  # to stop, before it ended
+    lost: bool = False  # another attempt may do better
 
     @property
     def succeeded(self) -> bool:
@@ -28,8 +30,23 @@ class Outcome(NamedTuple):
         return f"killed by {signal.Signals(self.signal).name if known else f'signal {self.signal}'}"
 
 
-def not_started(problem: str) -> Outcome:
-    return Outcome(reason=f"could not start: {problem}")
+# What keeps a task from its start for a while: too many open files, a full or a failing disk, no memory.
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN})
+_MARK = "\0"  # before what a child tells its supervisor of something that can pass
+
+
+def not_started(problem: str, error: BaseException | None = None) -> Outcome:
+    """`error` is what the problem is, where that is known."""
+    lost = problem.startswith(_MARK) or _can_pass(error)
+    return Outcome(reason=f"could not start: {problem.lstrip(_MARK)}", lost=lost)
+
+
+def mark(error: BaseException) -> str:
+    return _MARK if _can_pass(error) else ""
+
+
+def _can_pass(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in _PASSING
 
 
 def decode(status: int) -> Outcome:

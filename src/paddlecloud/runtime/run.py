@@ -7,7 +7,6 @@ is the first process: should it be killed, the kernel kills all that is left of 
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -20,6 +19,7 @@ from paddlecloud.runtime import (
     environments,
     gate,
     handover,
+    lease,
     namespaces,
     processes,
     signals,
@@ -32,7 +32,7 @@ from paddlecloud.runtime import (
 from paddlecloud.runtime.activity import Activity
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.environments import Environment
-from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder
+from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder, leave
 from paddlecloud.runtime.inside import Inside, describe
 from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.memory import MemoryWatch
@@ -42,12 +42,12 @@ from paddlecloud.runtime.root import Plan, plan
 from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
 from paddlecloud.runtime.tasklog import TaskLog, results
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LONGEST_PAUSE_SECONDS = 30.0
 _GATE_LOOK_SECONDS = 0.05
 _BUILD_LOOK_SECONDS = 0.2
 _SILENT_WAIT_SECONDS = 3.0
 _OUT_OF_MEMORY = "out of memory"
+_REVOKED = "ended by its node: its cluster had ended the job, and another attempt may write to its results"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
 
 
@@ -104,8 +104,9 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
         tail=tail,
         restarts=folder.so_far.restarts,
         told=outcome.told,
+        lost=outcome.lost,
     )
-    _leave(folder, ended)
+    leave(folder, ended)
     os.close(lock)
     if order.task is not None:
         wake.knock(order.task.wake)
@@ -119,7 +120,7 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], flo
     try:
         log = TaskLog(order.task)
     except OSError as error:
-        return not_started(f"no log: {describe(error)}"), ""
+        return not_started(f"no log: {describe(error)}", error), ""
     try:
         if order.problem:
             outcome = not_started(order.problem)
@@ -127,8 +128,8 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], flo
             outcome = _Supervision(order, order.task, isolation, leaf, log, clock).run()
     except OSError as error:
         processes.end_all_children()
-        outcome = not_started(describe(error))
-    if outcome.reason:
+        outcome = not_started(describe(error), error)
+    if outcome.reason and outcome.reason != _REVOKED:
         log.note(outcome.reason)
     if order.task.keep and not outcome.succeeded:
         try:
@@ -169,6 +170,7 @@ class _Supervision:
         self._stopping = False
         self._gave_up = False  # it was killed because its grace time was over
         self._memory: MemoryWatch | None = None  # of a task whose memory no group limits
+        self._lease = lease.watch(os.path.dirname(self._folder.path))
 
     def run(self) -> Outcome:
         began = self._clock()
@@ -209,7 +211,7 @@ class _Supervision:
         try:
             wanted = environments.wanted(self._task)
         except (environments.MissingError, OSError) as error:
-            return not_started(describe(error))
+            return not_started(describe(error), error)
         if wanted is None:
             return None
         lock = environments.lock(wanted)  # held, at the end, for as long as this process lives
@@ -338,6 +340,7 @@ class _Supervision:
                 processes.send_below(signal.SIGTERM)
             elif found is None:
                 self._gave_up = True
+                self._stopping = self._stopping or self._revoked
                 self._kill()
                 deadline = time.monotonic() + 1.0  # again, should one have slipped through
             for pid, ended in processes.reap():
@@ -348,17 +351,23 @@ class _Supervision:
         return status
 
     def _next_signal(self, deadline: float | None, activity: Activity | None) -> int | None:
-        """The next signal, or None at the deadline or above the memory limit; the task is looked at meanwhile."""
+        """The next signal, or None at the deadline, above the memory limit or without the lease; the task is looked at
+        meanwhile."""
+        ending = [watch for watch in (self._memory, self._lease) if watch is not None]
         while True:
             now = time.monotonic()
-            if self._memory is not None and now >= self._memory.next_look and self._memory.look():
+            if any(now >= watch.next_look and watch.look() for watch in ending):
                 return None
             if activity is not None and now >= activity.next_look and activity.look():
                 self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
-            times = [watch.next_look for watch in (self._memory, activity) if watch is not None]
+            times = [watch.next_look for watch in ([*ending, activity] if activity else ending)]
             found = signals.await_next(min(times if deadline is None else [*times, deadline], default=None))
             if found is not None or (deadline is not None and time.monotonic() >= deadline):
                 return found
+
+    @property
+    def _revoked(self) -> bool:
+        return self._lease is not None and self._lease.lost
 
     def _kill(self) -> None:
         cgroups.kill(self._leaf.folders)
@@ -378,6 +387,8 @@ class _Supervision:
         if self._memory is not None and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
             # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
             return f"{_OUT_OF_MEMORY}: a process asked for more than {limit}"
+        if self._revoked:
+            return _REVOKED
         if self._gave_up:
             return f"killed: did not end within {self._task.grace_seconds:g} s of being asked to"
         if outcome.exit_code == 127:
@@ -385,16 +396,3 @@ class _Supervision:
         if outcome.exit_code == 126:
             return "exit code 126: command cannot be executed"
         return ""
-
-
-def _leave(folder: TaskFolder, ended: Ended) -> None:
-    """Write the exit file; on a full disk keep trying, since without it the outcome would be lost."""
-    while True:
-        try:
-            return folder.write_ended(ended)
-        except FileNotFoundError:
-            return None  # the folder was removed: no one wants to know
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            time.sleep(1.0)

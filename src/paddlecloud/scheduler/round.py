@@ -6,6 +6,7 @@ like any other, so there is no recovery code.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 from paddlecloud.backends.base import Backend, BusyError, InputAt, Launch, Mount, RefusedError
 from paddlecloud.model import lifecycle
+from paddlecloud.model.clock import STEADY, Jumps
 from paddlecloud.model.errors import NotFoundError, PaddleCloudError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Job, Placement, Resources
 from paddlecloud.model.lifecycle import Move
@@ -33,6 +35,8 @@ log = logging.getLogger(__name__)
 _REASONS_KEPT_FRESH = 100
 _LONGEST_PAUSE_POWER = 8  # of two: about four minutes
 _AGAIN = timedelta(seconds=1)
+# What keeps a job from its start for a while: too many open files, a full or a failing disk, no memory.
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class _Look:
     the jobs that are not final, by id, as this round has moved them since."""
 
     now: datetime
+    jumps: Jumps
     live: dict[str, Job]
     capacities: Mapping[str, Resources | None]
     reports: Mapping[str, Report]
@@ -95,9 +100,11 @@ class Round:
         limits: Limits,
         queues: Queues | None = None,
         ready: Callable[[Job], str] = lambda _: "",  # why a waiting job cannot be placed yet
+        jumps: Callable[[datetime], Jumps] = lambda _: STEADY,  # of the clock that the rounds are given
     ) -> None:
         self._jobs = jobs
         self._ready = ready
+        self._jumps = jumps
         self._quotas = quotas
         self._clusters = clusters
         self._default = default
@@ -109,6 +116,7 @@ class Round:
         self.idle = False  # at the last look no job was live
         self._paused: dict[str, datetime] = {}  # by job id: not placed again before
         self._asked: dict[str, datetime] = {}  # by handle: when its backend was asked to start it
+        self._known_jumps = STEADY
 
     def run(self, now: datetime) -> bool:
         """Whether anything moved."""
@@ -128,7 +136,10 @@ class Round:
     def _look(self, now: datetime) -> _Look:
         capacities: dict[str, Resources | None] = {}
         reports: dict[str, Report] = {}
-        look = _Look(now, {job.id: job for job in self._jobs.live()}, capacities, reports)
+        if (jumps := self._jumps(now)) != self._known_jumps:
+            self._known_jumps = jumps
+            self._paused, self._asked = {}, {}  # by the clock as it was
+        look = _Look(now, jumps, {job.id: job for job in self._jobs.live()}, capacities, reports)
         self.idle = not look.live
         for name, backend in self._clusters.items():
             handles = [job.handle for job in look.held() if _on(job, name)]
@@ -147,6 +158,7 @@ class Round:
         self._untidy = self._untidy or any(not job.state.held for job in moved)
         for job in moved:
             ended = sum(job.retries.get(stop, 0) for stop in (StopReason.TASK_FAILED, StopReason.DONE))
+            ended += max(0, job.retries.get(StopReason.NODE_LOST, 0) - 1)  # a full disk may take a while to pass
             if ended and job.state is JobState.QUEUE:
                 self._pause(job, look.now, ended - 1)
         look.moved(moved)
@@ -162,10 +174,10 @@ class Round:
         return late + [job for job in look.held() if job.placement and job.placement.cluster in look.capacities]
 
     def _next_move(self, look: _Look, job: Job) -> Move | None:
-        report = look.reports.get(job.handle)
+        report, jumps = look.reports.get(job.handle), look.jumps
         return (
-            lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule)
-            or lifecycle.advance(job, report, look.now, attempts_limit=self._limits.attempts)
+            lifecycle.overdue(job, look.now, schedule_limit=self._limits.schedule, jumps=jumps)
+            or lifecycle.advance(job, report, look.now, attempts_limit=self._limits.attempts, jumps=jumps)
             or self._move_on(look, job, report)
         )
 
@@ -241,6 +253,9 @@ class Round:
         except RefusedError as error:
             return self._refused(job, job.placement.cluster, error, look.now)
         except (NotFoundError, KeyError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _PASSING:
+                self._pause(job, look.now, job.attempt)
+                return Move(to=JobState.QUEUE, at=look.now, why=f"cannot be started yet: {_described(error)}")
             why = f"could not be started: {error}"
             log.error("%s %s", job.handle, why)
             return Move(to=JobState.FAILED, at=look.now, why=why, error=why)
@@ -355,6 +370,10 @@ def _in_words(report: Report) -> str:
     if report.about_at is None:
         return report.waits
     return f"{report.waits}; it is expected to start at about {report.about_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _described(error: OSError) -> str:
+    return f"{error.strerror} ({error.filename})" if error.filename else str(error.strerror)
 
 
 def _on(job: Job, cluster: str) -> bool:

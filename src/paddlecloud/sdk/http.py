@@ -109,6 +109,7 @@ class Http:
         target = _target(path, query)
         patience = _Patience(_PATIENCE_SECONDS if self._met else _FIRST_PATIENCE_SECONDS)
         turns = _Patience(_TURNS_SECONDS)
+        stale: _Patience | None = None
         renewed = False
         while True:
             token = self._token
@@ -129,7 +130,11 @@ class Http:
                 response.close()
                 continue
             refusal = identity.with_source(_refusal(response, f"{self.profile.server}{path}"), self.profile)
-            if not _waited(refusal, patience, turns):
+            if isinstance(refusal, StaleError):  # signed before the server's start: nothing was done
+                stale = stale or _Patience(_PATIENCE_SECONDS)
+                if not stale.pause():
+                    raise self._always_stale() from None
+            elif not _waited(refusal, turns):
                 raise refusal
 
     def follow(self, path: str, query: Query, *, is_last: Callable[[Event], bool], after: str = "") -> Iterator[Event]:
@@ -253,6 +258,12 @@ class Http:
             kept_tokens.forget(Path(profile.tokens_file), profile.server, profile.user, refused)
         return True
 
+    def _always_stale(self) -> UnreachableError:
+        return UnreachableError(
+            f"{self.profile.server} has refused every request for {_PATIENCE_SECONDS:.0f} s as dated before its start: "
+            "the clock of this machine is behind the server's, or the server is started again and again"
+        )
+
     def _unreachable(self, error: BrokenError) -> UnreachableError:
         profile = self.profile
         if not self._met and (complaint := trust.complaint(error, profile)):
@@ -287,10 +298,8 @@ class _Patience:
         return True
 
 
-def _waited(refusal: PaddleCloudError, patience: _Patience, turns: _Patience) -> bool:
+def _waited(refusal: PaddleCloudError, turns: _Patience) -> bool:
     """Whether the same may be asked again now: of what was refused for its time alone, nothing was done."""
-    if isinstance(refusal, StaleError):  # signed while the server was starting
-        return patience.pause()
     seconds = refusal.retry_after_seconds if isinstance(refusal, RateError) else None
     if seconds is None or seconds > _LONGEST_TURN_SECONDS:
         return False

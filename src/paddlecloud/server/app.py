@@ -15,6 +15,7 @@ from paddlecloud.backends.base import Backend
 from paddlecloud.files.arriving import ArrivingFiles, ArrivingLogs
 from paddlecloud.files.results import Results
 from paddlecloud.files.uploads import Uploads
+from paddlecloud.scheduler.clockwatch import ClockWatch
 from paddlecloud.scheduler.loop import Loop
 from paddlecloud.scheduler.round import Folders, Limits, Round
 from paddlecloud.server import checkup, logs, problems, submission
@@ -65,7 +66,7 @@ from paddlecloud.server.shipping import Shipping, token_of
 from paddlecloud.server.streams import Streams
 from paddlecloud.server.task_accounts import open_accounts, take_range
 from paddlecloud.server.transfers import TransferLimits, Transfers
-from paddlecloud.server.upkeep import open_records
+from paddlecloud.server.upkeep import open_records, refuse_emptied
 from paddlecloud.store.applications import Applications
 from paddlecloud.store.attributes import FileAttributes
 from paddlecloud.store.audit import Audit
@@ -96,8 +97,9 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def serve(settings: Settings, *, command: str = "paddlecloud serve") -> None:
-    """Serve until SIGTERM or SIGINT; `command` is what it was started by. ConfigError tells what keeps it from it."""
+def serve(settings: Settings, *, command: str = "paddlecloud serve", new: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT; `command` is what it was started by; `new`: without the records that are gone.
+    ConfigError tells what keeps it from it."""
     take_range(settings)
     logs.configure(settings.server, DataFolder(settings.server.data).log)
     allow_open_files()
@@ -109,7 +111,7 @@ def serve(settings: Settings, *, command: str = "paddlecloud serve") -> None:
         listening = stack.enter_context(listen(settings.server, embedded=settings.embedded, again=folder.last_port))
         folder.remember_port(listening.getsockname()[1])
         started_at = utc_now()
-        app = create(settings, utc_now)
+        app = create(settings, utc_now, new=new)
         url = address(listening, encrypted=certificate is not None)
         if certificate is not None:
             app.state.services.metrics.certificate(lambda: certificate.pair.not_after)
@@ -133,6 +135,7 @@ def create(
     clock: Clock = utc_now,
     *,
     backends: Backends | None = None,
+    new: bool = False,
 ) -> FastAPI:
     """A server of this data folder, which the caller holds. Where it is embedded, or there are no users yet, the
     user of this process becomes an admin, whose access key is written into the data folder."""
@@ -141,6 +144,8 @@ def create(
     try:
         cipher = Cipher(folder.key)
         users = Users(database, cipher)
+        if not new and not users.list():
+            refuse_emptied(settings, database)
         if settings.embedded or not users.list():
             ensure_operator(users, folder, clock)
         loading = backends or partial(load_backends, several_users=users.several)
@@ -236,6 +241,7 @@ def _assemble(
             folders=folders,
             limits=_limits(settings),
             ready=carrier.ready,
+            jumps=ClockWatch(folder.clock).look,
         ),
         clock=clock,
         on_change=changes.ring,

@@ -184,8 +184,7 @@ class _Replays:
     """
 
     def __init__(self, started_at: datetime, limit: int, ahead: Mapping[str, datetime]) -> None:
-        # Dates come in milliseconds: one of the same millisecond as the start is not before it.
-        self._started_at = started_at.replace(microsecond=started_at.microsecond // 1000 * 1000)
+        self._started_at = _milliseconds(started_at)
         self._limit = limit
         self._ahead = ahead
         self._lock = threading.Lock()
@@ -194,6 +193,8 @@ class _Replays:
 
     def refuse(self, ak: str, nonce: str, date: datetime, now: datetime) -> None:
         """Raise if this was sent before, or may have been; else remember it."""
+        if now < self._started_at:  # the clock was set back: who signs now is as after a start at this time
+            self._started_at = _milliseconds(now)
         if date < self._started_at or date <= self._ahead.get(ak, self._started_at - WINDOW):
             raise StaleError(
                 "the request is dated before this server's start, so it may have been sent before: sign it anew"
@@ -226,6 +227,11 @@ class _Replays:
             if not used.by_date:
                 del self._used[ak]
         self._swept_at = now
+
+
+def _milliseconds(time: datetime) -> datetime:
+    """Dates come in milliseconds: one of the same millisecond as the start is not before it."""
+    return time.replace(microsecond=time.microsecond // 1000 * 1000)
 
 
 def _fits(secret: str, request: SignedRequest, given: str) -> bool:

@@ -101,6 +101,11 @@ class DataFolder:
         return self.root / "shared.json"
 
     @property
+    def clock(self) -> Path:
+        """What this machine's clocks said last, by which a clock that was set is noticed."""
+        return self.root / "clock.json"
+
+    @property
     def lock(self) -> Path:
         return self.root / "lock"
 

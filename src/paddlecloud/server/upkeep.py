@@ -87,6 +87,21 @@ def open_records(settings: Settings, clock: Callable[[], datetime]) -> Database:
     return database
 
 
+def refuse_emptied(settings: Settings, database: Database) -> None:
+    """Raise ConfigError where results and a key are left of records that are gone: a server that started without them
+    would run as a new one, and give the results to nobody."""
+    folder = DataFolder(settings.server.data)
+    left = next(folder.results.glob("*/job-*"), None)
+    if left is None or not folder.key.exists():
+        return
+    backup = max(folder.backups.glob(f"*{backups.ENDING}"), default=None, key=lambda file: file.stat().st_mtime)
+    raise ConfigError(
+        f"{database.label} has no records, but {folder.key} and results such as {left} are there: put the records back "
+        f"(paddlecloud db restore {backup or 'FILE'}), or begin anew without them by --new: the files stay where they "
+        "are, and nobody sees them"
+    )
+
+
 def look(settings: Settings) -> Look:
     with reading(_readable_url(settings)) as (connection, kind):
         return Look(

@@ -39,8 +39,8 @@ def test_who_has_said_that_it_succeeded_has(state: str) -> None:
 @pytest.mark.parametrize(
     ("state", "found", "stop", "reason"),
     [
-        ("COMPLETED", TaskState.FAILED, None, "job 7 ended in Slurm as COMPLETED: sh: no python"),
-        ("FAILED", TaskState.FAILED, None, "job 7 ended in Slurm as FAILED: sh: no python"),
+        ("COMPLETED", TaskState.LOST, StopReason.NODE_LOST, "job 7 ended in Slurm as COMPLETED: sh: no python"),
+        ("FAILED", TaskState.LOST, StopReason.NODE_LOST, "job 7 ended in Slurm as FAILED: sh: no python"),
         ("TIMEOUT", TaskState.FAILED, StopReason.WALL_TIME, "ran out of Slurm's time"),
         ("DEADLINE", TaskState.FAILED, StopReason.WALL_TIME, "DEADLINE"),
         ("PREEMPTED", TaskState.LOST, StopReason.PREEMPTED, "PREEMPTED"),
@@ -63,6 +63,30 @@ def test_a_task_that_has_left_no_word_ended_as_slurm_says(
     assert report.tasks[0].ended_at == NOW
     assert bool(report.why) == (stop is not None)
     assert after(state, stopped=True).stop is None, "what we stop ourselves needs no reason of Slurm's"
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
+def test_a_task_that_never_began_and_left_no_word_has_failed(state: str) -> None:
+    report = after(state, task(TaskState.STARTING), said="sh: no python")
+    assert (report.tasks[0].state, report.stop) == (TaskState.FAILED, None)
+
+
+@pytest.mark.parametrize(
+    ("others", "stop"),
+    [
+        ({"signal": signal.SIGTERM}, StopReason.NODE_LOST),
+        ({"exit_code": 137}, StopReason.NODE_LOST),
+        ({"exit_code": 1}, None),
+    ],
+)
+def test_a_gang_of_which_one_vanished_is_lost_unless_another_failed_by_itself(
+    others: dict[str, int], stop: StopReason | None
+) -> None:
+    report = after("FAILED", task(name="trainer-1"), task(TaskState.FAILED, **others))
+    assert report.stop is stop
+    assert report.tasks[0].state is TaskState.LOST
+    if stop:
+        assert report.why == "trainer-1 vanished (job 7: FAILED)"
 
 
 def test_the_table_has_every_state_that_ends_a_job() -> None:
@@ -118,6 +142,32 @@ def test_who_was_killed_or_told_is_in_doubt_until_slurm_says_why_or_some_time_ha
     assert at(NOW + timedelta(seconds=60), end_at=NOW) is TaskState.RUNNING, (
         "its time is over: Slurm is about to say so"
     )
+
+
+TERMINATED = task(TaskState.FAILED, name="trainer-1", signal=signal.SIGTERM)
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 9])
+def test_while_a_stubborn_task_is_given_time_by_slurm_those_that_ended_at_once_are_in_doubt(minutes: int) -> None:
+    """Slurm says COMPLETING for KillWait, or RUNNING for GraceTime, and only then why."""
+    later = NOW + timedelta(minutes=minutes)
+    for state, told in (("COMPLETING", ()), ("COMPLETING", ("trainer-1",)), ("RUNNING", ("trainer-1",))):
+        report = slurmstate.running(seen(state), [task(), TERMINATED], later, told=told)
+        assert [one.state for one in report.tasks] == [TaskState.RUNNING] * 2
+
+
+def test_who_was_told_by_hand_while_the_others_run_on_has_ended_at_last() -> None:
+    report = slurmstate.running(seen("RUNNING"), [task(), TERMINATED], NOW + timedelta(minutes=11), told=("trainer-1",))
+    assert [one.state for one in report.tasks] == [TaskState.RUNNING, TaskState.FAILED]
+
+
+def test_while_ends_are_on_their_way_no_task_that_slurm_may_have_ended_has() -> None:
+    own = task(TaskState.FAILED, name="trainer-2", exit_code=3)
+    good = task(TaskState.SUCCEEDED, name="trainer-3", exit_code=0)
+    report = slurmstate.ending([task(), TERMINATED, own, good], NOW + timedelta(hours=1))
+    assert [one.state for one in report.tasks] == [TaskState.RUNNING, TaskState.RUNNING, own.state, good.state]
+    told = slurmstate.ending([own, good], NOW, told=("trainer-2", "trainer-3"))
+    assert [one.state for one in told.tasks] == [TaskState.RUNNING] * 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import tempfile
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -15,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from paddlecloud.backends.base import BusyError, Launch, RefusedError
 from paddlecloud.model import lifecycle, paths
+from paddlecloud.model.clock import STEADY, Jump, Jumps
 from paddlecloud.model.errors import UnreachableError
 from paddlecloud.model.job import Job, JobSpec, Resources, RoleSpec
 from paddlecloud.model.state import MOVES, JobState
@@ -38,6 +41,7 @@ class World:
         self.now = NOW
         self.backend = backend or FakeBackend(Resources(cpus=4, memory_bytes=2**34), clock=lambda: self.now)
         self.quotas = Quotas()
+        self.jumps = STEADY
         self.folder = folder
         self.restart()
 
@@ -49,6 +53,7 @@ class World:
             default=("local",),
             folders=Folders(tree=lambda user, tree: self.folder, results=lambda job: self.folder),
             limits=Limits(schedule=timedelta(hours=2), attempts=3),
+            jumps=lambda _: self.jumps,
         )
 
     def submit(self, number: int, trainers: int = 1, pservers: int = 0) -> Job:
@@ -175,6 +180,50 @@ def test_what_a_backend_will_not_start_fails_or_is_placed_anew(
     record = world.jobs.get(job.id)
     assert record.state is state
     assert "port 20000 is taken" in record.error + record.queue_reason
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [
+        *((number, JobState.QUEUE) for number in (errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EIO, errno.ENOMEM)),
+        (errno.EACCES, JobState.FAILED),
+    ],
+)
+def test_what_can_pass_makes_a_job_wait_and_what_cannot_fails_it(tmp_path: Path, number: int, state: JobState) -> None:
+    class Short(FakeBackend):
+        problem: OSError | None = OSError(number, os.strerror(number), "/data/tasks")
+
+        def start(self, launch: Launch) -> None:
+            if self.problem is not None:
+                raise self.problem
+            super().start(launch)
+
+    backend = Short(Resources(cpus=4, memory_bytes=2**34), clock=lambda: NOW + timedelta(minutes=5))
+    world = World(tmp_path, backend)
+    job = world.submit(1)
+    world.run()
+    record = world.jobs.get(job.id)
+    assert record.state is state
+    assert os.strerror(number) in record.error + record.queue_reason
+    backend.problem = None
+    world.now += timedelta(minutes=5)
+    world.run(2)
+    assert world.state(job) is (JobState.RUNNING if state is JobState.QUEUE else JobState.FAILED)
+
+
+def test_a_clock_that_is_set_ahead_ends_no_job_by_its_wall_time_or_in_the_queue(world: World) -> None:
+    running, waiting = world.submit(1, trainers=4), world.submit(2)
+    world.run(2)
+    world.now += timedelta(minutes=9)
+    world.run()
+    for by in (timedelta(hours=2), -timedelta(hours=2), timedelta(hours=2)):
+        world.now += by
+        world.jumps = Jumps((*world.jumps.all, Jump(world.now, by)))
+        world.run()
+        assert [world.state(job) for job in (running, waiting)] == [JobState.RUNNING, JobState.QUEUE]
+    world.now += timedelta(minutes=2)
+    world.run()
+    assert world.state(running) is JobState.KILLING, "its own ten minutes are over"
 
 
 def test_a_job_that_cannot_be_started_as_placed_is_tried_again_after_a_growing_pause(world: World) -> None:

@@ -76,7 +76,7 @@ def test_a_call_that_can_be_repeated_is_given_up_after_a_while_with_the_url_and_
     assert "the environment" in caught.value.message
 
 
-@pytest.mark.parametrize("code", [code for code in BY_CODE if code != "unreachable"])
+@pytest.mark.parametrize("code", [code for code in BY_CODE if code not in ("unreachable", "stale")])
 def test_the_class_that_the_server_raised_is_raised_here(code: str) -> None:
     with web(lambda asked: problem(400, code, "what happened")) as there:
         with pytest.raises(PaddleCloudError) as caught:
@@ -113,6 +113,19 @@ def test_a_call_that_was_signed_while_the_server_was_starting_is_signed_and_sent
 
 def too_often(after: str) -> Answer:
     return replace(problem(429, "rate", "2 jobs a minute are allowed"), headers={"Retry-After": after})
+
+
+def test_a_call_is_signed_anew_for_longer_than_a_first_answer_is_waited_for() -> None:
+    """A server that starts again takes its time, and then refuses what was signed while it started."""
+    began = time.monotonic()
+
+    def starting(_: Asked) -> Answer | None:
+        passed = time.monotonic() - began
+        return None if passed < 0.3 else problem(401, "stale") if passed < 4.0 else Answer()
+
+    with web(starting) as seen:
+        assert Http(seen.profile).request("GET", "/v1/x").status == 200
+    assert len({asked.headers["X-PC-Nonce"] for asked in seen.asked}) == len(seen.asked)
 
 
 def test_what_was_asked_too_often_is_asked_again_when_its_turn_has_come(caplog: pytest.LogCaptureFixture) -> None:

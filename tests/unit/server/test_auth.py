@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.model import signature
-from paddlecloud.model.errors import ForbiddenError, UnauthenticatedError
+from paddlecloud.model.errors import ForbiddenError, StaleError, UnauthenticatedError
 from paddlecloud.model.signature import EMPTY_BODY_HASH, WINDOW
 from paddlecloud.model.user import Role, Scope
 from paddlecloud.server.auth import Authenticator, Identity
@@ -215,6 +215,23 @@ def test_a_date_before_the_servers_start_is_refused(users: Users, clock: Clock, 
         authenticator.identify("GET", "/v1/jobs", "limit=1", before)
     at_start = signer.headers(late=timedelta(minutes=2))
     assert authenticator.identify("GET", "/v1/jobs", "limit=1", at_start).user.name == "ann"
+
+
+def test_a_clock_that_is_set_back_refuses_only_what_may_have_been_sent_before(
+    users: Users, clock: Clock, signer: Signer
+) -> None:
+    authenticator = Authenticator(users, clock)
+    used = signer.headers()
+    authenticator.identify("GET", "/v1/jobs", "limit=1", used)
+    clock.forward(-timedelta(hours=2))
+    fresh = signer.headers()
+    assert authenticator.identify("GET", "/v1/jobs", "limit=1", fresh).user.name == "ann"
+    with pytest.raises(StaleError):
+        authenticator.identify("GET", "/v1/jobs", "limit=1", signer.headers(late=MOMENT))
+    clock.forward(timedelta(hours=2))
+    for sent in (used, fresh):
+        with pytest.raises(UnauthenticatedError):
+            authenticator.identify("GET", "/v1/jobs", "limit=1", sent)
 
 
 def test_a_request_dated_ahead_is_not_good_again_after_a_restart(users: Users, clock: Clock, signer: Signer) -> None:
