@@ -1,8 +1,9 @@
-"""A shared server gives what the manual's free policy gives, says so when it is too much, and what is left."""
+"""A shared server limits nobody as shipped; with one setting it gives what the manual's free policy gives."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,23 +16,26 @@ from paddlecloud.sdk.profile import Profile
 from tests.flow.lab import Lab
 from tests.waiting import wait_until
 
-SHARED = (
-    '[server]\nport = 0\ntimezone = "Asia/Shanghai"\n[jobs]\ngrace = 5\n'
-    '[clusters.cce]\nbackend = "local"\ncpus = 4\ngpus = 0\n'
-)
+FREE = '[server]\nport = 0\npolicy = "free"\ntimezone = "Asia/Shanghai"\n'
+CLUSTERS = "[jobs]\ngrace = 5\n[clusters.cce]\ncpus = 4\ngpus = 0\n[clusters.bcc]\ncpus = 4\ngpus = 0\n"
+SHIPPED = "[server]\nport = 0\n"
 CONF = "// of the mail\n[main]\nuserid: {user}\nak: {ak}\nsk: {sk}\n\n[openapi]\nhost = 127.0.0.1\nport = {port}\n"
 
 
 class SharedLab(Lab):
     """A server that its operator started for others; who types has an access key, in the manual's client.conf."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str = FREE + CLUSTERS) -> None:
         super().__init__(folder)
-        self.configure(SHARED)
+        self.configure(settings)
         self.serving = self.begin("serve")
         try:
             wait_until((self.data / "server.json").exists, "the server has started")
-            self._let_in(folder / "zhang")
+            self.operator = self.client()
+            self.home_of_operator = self.home
+            self.home = self.let_in("zhang@example.com", folder / "zhang")
+            self.env["HOME"] = str(self.home)
+            self.user = Client(self._profile)
         except BaseException:
             self._end()
             raise
@@ -49,17 +53,16 @@ class SharedLab(Lab):
         self.operator.close()
         self._end()
 
-    def _let_in(self, home: Path) -> None:
-        self.operator = self.client()
-        self.home_of_operator, self.home = self.home, home
-        self.operator.accounts.add_user("zhang@example.com")
-        made = self.operator.accounts.create_key("zhang@example.com")
-        conf = self.home / "bin" / "paddlecloud" / "conf"
+    def let_in(self, name: str, home: Path) -> Path:
+        """The home of a new user, with the manual's client.conf in it."""
+        self.operator.accounts.add_user(name)
+        made = self.operator.accounts.create_key(name)
+        conf = home / "bin" / "paddlecloud" / "conf"
         conf.mkdir(parents=True)
         port = self.server["url"].rpartition(":")[2]
         (conf / "client.conf").write_text(CONF.format(user=made.key.user, ak=made.key.ak, sk=made.sk, port=port))
-        self.env["HOME"] = str(self.home)
-        self.user = Client(Profile(server=self.server["url"], ak=made.key.ak, sk=made.sk))
+        self._profile = Profile(server=self.server["url"], ak=made.key.ak, sk=made.sk)
+        return home
 
     def _end(self) -> None:
         self.serving.terminate()
@@ -76,17 +79,16 @@ def lab(tmp_path: Path) -> Iterator[SharedLab]:
 def test_the_third_job_queues_and_says_for_what_and_starts_when_one_ends(lab: SharedLab) -> None:
     first, second = (lab.submit("sleep 1000") for _ in range(2))
     wait_until(lambda: {lab.field(job, "job_status") for job in (first, second)} == {"running"}, "both run")
-    third = lab.submit("true")
+    third = lab.submit("true", "--cluster=bcc")
     wait_until(lambda: lab.field(third, "job_status") == "queue", "it waits")
-    assert re.fullmatch(
-        r"first in the queue, starts within (2[5-9]|30) min; "
-        r"quota: 2 of 2 jobs running for zhang@example\.com on cce; it starts when one ends \(about (2[5-9]|30) min\)",
-        lab.field(third, "queue_reason"),
-    )
-    head, cce, overall = lab.out("quota").splitlines()
+    reason = lab.field(third, "queue_reason")
+    assert "quota: 2 of 2 jobs running for zhang@example.com on all clusters; it starts when one ends" in reason
+    head, cce, _, overall = lab.out("quota").splitlines()
     assert head.split("  ")[0] == "CLUSTER"
-    assert re.match(r"cce +2 of 2 +1 of 100 +0 of 100 \(resets at .* 16:00:00\) +00:30:00 +1 +cluster$", cce)
-    assert re.match(r"all clusters +2 +1 +0 +no limit +no limit +0 B$", overall)
+    assert re.match(r"cce +2 +0 +0 +no limit +no limit", cce)
+    assert re.match(
+        r"all clusters +2 of 2 +1 of 100 +0 of 100 \(resets at .* 16:00:00\) +00:30:00 +1 +0 B +server$", overall
+    )
     assert "2 of 2" in lab.as_operator("quota", "--user", "zhang@example.com")
     lab.type("kill_job", f"--job_id={first}")
     lab.user.wait(third, timeout=30)
@@ -96,10 +98,19 @@ def test_the_third_job_queues_and_says_for_what_and_starts_when_one_ends(lab: Sh
 @pytest.mark.parametrize(
     ("parameter", "says"),
     [
-        ("--instance_count=2", "instance_count 2 asked for, 1 allowed for one job of zhang@example.com on cce"),
+        (
+            "--instance_count=2",
+            (
+                "instance_count 2 asked for, 1 allowed for one job of zhang@example.com on all clusters: "
+                "ask for --instance_count=1"
+            ),
+        ),
         (
             "--wall_time=00:31:00",
-            "wall_time 00:31:00 asked for, 00:30:00 allowed for one job of zhang@example.com on cce",
+            (
+                "wall_time 00:31:00 asked for, 00:30:00 allowed for one job of zhang@example.com on all clusters: "
+                "ask for --wall_time=00:30:00"
+            ),
         ),
     ],
 )
@@ -108,7 +119,7 @@ def test_more_than_the_free_policy_gives_to_a_job_is_refused(lab: SharedLab, par
     refused = lab.type("submit_job", "--files=job", "--start_cmd=true", parameter, code=3)
     assert refused.stderr == f"paddlecloud: quota: {says}\n"
     assert lab.out("ls") == ""
-    lab.as_operator("user", "quota", "zhang@example.com", "--cluster", "cce", "--instances", "2", "--wall-time", "2h")
+    lab.as_operator("user", "quota", "zhang@example.com", "--instances", "2", "--wall-time", "2h")
     lab.type("submit_job", "--files=job", "--start_cmd=true", parameter)
 
 
@@ -132,3 +143,48 @@ def test_a_user_without_minutes_is_told_when_there_are_more(lab: SharedLab) -> N
     )
     lab.as_operator("user", "quota", "zhang@example.com", "--reset")
     assert lab.submit("true").startswith("job-")
+
+
+def test_a_shared_server_as_shipped_limits_neither_of_two_users_and_tells_each_limit(tmp_path: Path) -> None:
+    lab = SharedLab(tmp_path, SHIPPED)
+    try:
+        li = lab.let_in("li@example.com", tmp_path / "li")
+        lab.folder(run_sh="echo rank $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM\n")
+        by_manual = lab.submit("sh run.sh", "--instance_count=2")
+        by_li = lab.type("submit", "job", "--nodes", "2", "--", "sh", "run.sh", HOME=str(li)).stdout.split()[-1]
+        for job in (by_manual, by_li):
+            lab.operator.wait(job, timeout=60)
+        assert (lab.field(by_manual, "job_status"), lab.field(by_manual, "wall_time")) == ("success", "00:30:00")
+        asked = lab.type("query_job", f"--job_id={by_li}", HOME=str(li)).stdout
+        assert "job_status: success" in asked
+        assert asked.splitlines()[-1] == "wall_time:", "no limit"
+        assert "may run for" not in lab.type("run", "job", "--no-download", "--", "true", HOME=str(li)).stderr
+        limited = lab.type("run", "job", "--no-download", "--time-limit", "1h", "--", "true")
+        assert "; it may run for 01:00:00" in limited.stderr
+        doctor = lab.as_operator("doctor")
+        assert "share this embedded server" not in doctor
+        assert 'policy: open policy: no limits for each user on all clusters together; server.policy = "free"' in doctor
+        assert "the shared server runs already" in lab.type("up", HOME=str(lab.home_of_operator)).stderr
+    finally:
+        lab.close()
+    told = lab.type("status", HOME=str(lab.home_of_operator), code=None).stdout
+    refused = lab.type("up", HOME=str(lab.home_of_operator), code=None).stderr
+    assert "start it with: paddlecloud serve" in told, "as `up` says"
+    assert "it is started with: paddlecloud serve" in refused
+
+
+@pytest.mark.parametrize(("typed", "policy"), [("free\n", "free"), ("\n", "open"), ("", "open")])
+def test_init_writes_a_commented_config_with_the_policy_that_was_asked_for(
+    tmp_path: Path, typed: str, policy: str
+) -> None:
+    lab = Lab(tmp_path)
+    done = lab.type("serve", "--init", "--config", "lab.toml", stdin=typed)
+    assert done.stdout.strip() == str(lab.work / "lab.toml")
+    assert "which limits do users have?" in done.stderr
+    text = (lab.work / "lab.toml").read_text()
+    assert tomllib.loads(text)["server"] == {"policy": policy}
+    assert "# port = 8642" in text
+    assert "exists: edit it" in lab.type("serve", "--init", "--config", "lab.toml", code=2).stderr
+    assert "policy 'all' is not known: write open or free" in lab.type("serve", "--init", stdin="all", code=2).stderr
+    lab.type("serve", "--init", "--policy", "free")
+    assert tomllib.loads((lab.data / "server.toml").read_text())["server"] == {"policy": "free"}

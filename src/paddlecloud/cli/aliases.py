@@ -9,12 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from paddlecloud.cli import explain, shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.exits import job_exit_code
 from paddlecloud.cli.parser import Parser, Setup, new_folder, path
 from paddlecloud.cli.printable import printable
-from paddlecloud.model import paths
+from paddlecloud.model import manual, paths
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.model.job import PSERVER
 from paddlecloud.model.state import StopReason
@@ -130,7 +132,7 @@ def _submit_job(args: Namespace) -> int:
         if not args.public_bos:
             bos = profile.private["bos"]
             asked["storage_key"] = client.storage.add_key(args.bos_url, bos["ak"], bos["sk"]).id
-        spec = job_spec(as_in_the_manual(asked, cluster_has_gpus=client.has_gpus))
+        spec = replace(job_spec(as_in_the_manual(asked, cluster_has_gpus=client.has_gpus)), face=manual.FACE)
         job = send(client, spec, Path(args.files) if args.files else None)
         shell.say(job.id, flush=True)
         if not args.watch_mode:

@@ -16,6 +16,11 @@ def name(prompt: str) -> str:
     return input(prompt).strip()
 
 
+def line(prompt: str) -> str:
+    """From the terminal, or the first line of stdin; "" where there is none."""
+    return (input(prompt) if shell.is_terminal(sys.stdin) else sys.stdin.readline()).strip()
+
+
 def password(prompt: str) -> str:
     """From the terminal, without showing it, or the first line of stdin."""
     if shell.is_terminal(sys.stdin):

@@ -74,10 +74,10 @@ def _facts(detail: JobDetail, now: datetime) -> list[tuple[str, str]]:
 
 def _limit(job: Job) -> str:
     limit, asked = job.wall_time_seconds, job.spec.wall_time_seconds
-    if limit is None or asked is None:
-        return ""
-    less = f" (all that was left of the day's minutes; {format_duration(asked)} was asked for)"
-    return format_duration(limit) + (less if limit < asked else "")
+    if limit is None or limit == asked:
+        return "" if limit is None else format_duration(limit)
+    wanted = "" if asked is None else f"; {format_duration(asked)} was asked for"
+    return f"{format_duration(limit)} (all that was left of the day's minutes{wanted})"
 
 
 def _shares(job: Job) -> str:

@@ -135,7 +135,7 @@ def _there(around: Surroundings, config: Path | None) -> Iterator[Finding]:
         yield failed("profile", error.message)
         return
     if profile.embedded and local.answering(around.data_folder) is None:
-        yield from _machine(None, embedded=True)
+        yield from _machine(None, embedded=local.shared_command(around.data_folder) is None)
         return
     if not profile.server:
         yield failed(
@@ -145,7 +145,8 @@ def _there(around: Surroundings, config: Path | None) -> Iterator[Finding]:
         )
         return
     yield ok("profile", f"{profile.server}, named by {profile.sources.get('server')}; {_who(profile)}")
-    yield from _guarded("connection", lambda: _asked(profile))
+    shared = local.shared_command(around.data_folder) is not None
+    yield from _guarded("connection", lambda: _asked(profile, shared=shared))
 
 
 def _who(profile: Profile) -> str:
@@ -155,7 +156,8 @@ def _who(profile: Profile) -> str:
     return "identity: none"
 
 
-def _asked(profile: Profile) -> Iterator[Finding]:
+def _asked(profile: Profile, *, shared: bool) -> Iterator[Finding]:
+    """`shared`: the server of this machine is one of several users."""
     from paddlecloud.sdk.client import Client
 
     with Client(profile) as client:
@@ -171,15 +173,15 @@ def _asked(profile: Profile) -> Iterator[Finding]:
             return
         yield ok("identity", f"{me.name} ({me.role})")
         if me.role == "admin":
-            yield from _guarded("users", lambda: _users(client))
+            yield from _guarded("users", lambda: _users(client, shared=shared))
             yield from _guarded("doctor", client.doctor)
         else:
             yield ok("server", "how its machine is, only its admins are told, by their paddlecloud doctor")
 
 
-def _users(client: Client) -> Iterator[Finding]:
+def _users(client: Client, *, shared: bool) -> Iterator[Finding]:
     """An embedded server is made for one person; others may have been added."""
-    if not client.profile.embedded:
+    if shared or not client.profile.embedded:
         return
     names = [one.name for one in client.accounts.users() if not one.disabled]
     if len(names) > 1:

@@ -58,11 +58,16 @@ def ensure_server(around: Surroundings, *, new: bool = False) -> Running:
 
 def _check_own(folder: Path) -> None:
     """A server of several users is for its operator to start: with its own settings, not with ours."""
+    if (command := shared_command(folder)) is not None:
+        raise UnreachableError(f"the shared server of {folder} does not run; it is started with: {command}")
+
+
+def shared_command(folder: Path) -> str | None:
+    """What the server of a data folder is started with, if it is one of several users; None: it is a person's own."""
     try:
-        command = str(json.loads((folder / "shared.json").read_bytes())["command"])
+        return str(json.loads((folder / "shared.json").read_bytes())["command"])
     except (OSError, ValueError, KeyError, TypeError):
-        return
-    raise UnreachableError(f"the shared server of {folder} does not run; it is started with: {command}")
+        return None
 
 
 def can_serve() -> bool:

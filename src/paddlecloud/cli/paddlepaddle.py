@@ -18,6 +18,7 @@ from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.model import paddlepaddle, pfs
 from paddlecloud.model.errors import BY_CODE, InvalidError, NotFoundError
+from paddlecloud.model.units import format_duration
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec
@@ -142,6 +143,8 @@ def submit(args: Namespace) -> None:
             spec = _send_compatible(client, package, spec)
         job = client.submit(None, spec)
     show.one(job, args.output, job.id, lambda one: f"{one.spec.name} submited.")
+    if args.output in ("table", "wide") and job.wall_time_seconds is not None:
+        shell.talk(f"{job.spec.name} may run for {format_duration(job.wall_time_seconds)}")
     if spec.image:
         _tell_image(client, job)
 

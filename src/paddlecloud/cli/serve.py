@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddlecloud import __version__
-from paddlecloud.cli import local, shell, show
+from paddlecloud.cli import ask, local, shell, show
 from paddlecloud.cli.exits import UNREACHABLE
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
-from paddlecloud.model.errors import PaddleCloudError, UnreachableError
+from paddlecloud.model.errors import InvalidError, PaddleCloudError, UnreachableError
 from paddlecloud.model.finding import Finding
 from paddlecloud.model.state import HELD
 from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import Surroundings
 
 _STOP_SECONDS = 30.0
+_POLICIES = ("open", "free")
 
 
 def serve(parser: Parser) -> None:
@@ -32,6 +33,10 @@ def serve(parser: Parser) -> None:
     )
     parser.add_argument("--embedded", action="store_true", help="make this user its admin, with an access key")
     _add_new(parser)
+    parser.add_argument(
+        "--init", action="store_true", help="write a config file with every setting as a comment, and start nothing"
+    )
+    parser.add_argument("--policy", choices=_POLICIES, help="with --init: limits on users; left out, it is asked")
     parser.set_defaults(run=_serve)
 
 
@@ -113,8 +118,37 @@ def _serve(args: Namespace) -> None:
     from paddlecloud.server import app, config
 
     file = Path(args.config).absolute() if args.config else None
+    if args.init:
+        _init(file or config.default_data_folder() / "server.toml", args.policy)
+        return
     again = ["paddlecloud", "serve", *(["--config", str(file)] if file else [])]
     app.serve(config.load(file, embedded=args.embedded), command=shlex.join(again), new=args.new)
+
+
+def _init(file: Path, policy: str | None) -> None:
+    """Write a config file to begin with; one that is there is left alone."""
+    from paddlecloud.server import config
+
+    if file.exists():
+        raise InvalidError(f"{file} exists: edit it, or name another by --config FILE", field="config")
+    text = config.template(policy or _asked_policy())
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(file, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(text)
+    shell.say(str(file))
+    shell.talk(f"edit it, then start the server: paddlecloud serve --config {shlex.quote(str(file))}")
+
+
+def _asked_policy() -> str:
+    shell.talk(
+        "which limits do users have?",
+        "  open  none, but for what you set for a cluster or a user",
+        "  free  the manual's: 2 running jobs, 100 minutes a day, 30 minutes and one instance for a job",
+    )
+    typed = ask.line("policy (open): ") or _POLICIES[0]
+    if typed not in _POLICIES:
+        raise InvalidError(f"policy {typed!r} is not known: write open or free", field="policy")
+    return typed
 
 
 def _up(args: Namespace) -> None:
@@ -122,7 +156,8 @@ def _up(args: Namespace) -> None:
     around = profiles.surroundings()
     running = local.answering(around.data_folder)
     if running is not None:
-        shell.talk(f"the embedded server runs already at {running.url} (pid {running.pid})")
+        kind = "embedded" if local.shared_command(around.data_folder) is None else "shared"
+        shell.talk(f"the {kind} server runs already at {running.url} (pid {running.pid})")
     running = local.ensure_server(around, new=args.new)
     shell.say(running.url)
     profile = profiles.load(around)
@@ -229,7 +264,8 @@ def _status_text(found: Status) -> str:
 def _how_to_start(found: Status) -> str:
     if not local.can_serve():
         return f", and the parts that run one are not installed: {local.INSTALL}"
-    return "" if found.configured else "; start it with: paddlecloud up"
+    command = local.shared_command(Path(found.data)) or "paddlecloud up"
+    return "" if found.configured else f"; start it with: {command}"
 
 
 def _jobs_by_state(around: Surroundings) -> dict[str, int]:

@@ -20,7 +20,7 @@ from paddlecloud.cli.progress import progress
 from paddlecloud.cli.watch import see_placed
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Hang, Retry
-from paddlecloud.model.units import describe_counts
+from paddlecloud.model.units import describe_counts, format_duration
 from paddlecloud.sdk.spec import COMPATS, DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
 
 if TYPE_CHECKING:
@@ -81,9 +81,15 @@ def _send_compatible(client: Client, spec: JobSpec, found: Bundle | None) -> Job
 
 
 def submitted(job: Job) -> str:
-    """What was submitted in one line; the tasks are counted where there are several, as pservers come unasked."""
+    """What was submitted in one line, with the time it has. Several tasks are counted, as pservers come unasked."""
     counts = describe_counts({role.name: role.count for role in job.spec.roles})
-    return f"submitted {job.spec.name} as {job.id}" + (f": {counts}" if job.spec.tasks > 1 else "")
+    return f"submitted {job.spec.name} as {job.id}" + (f": {counts}" if job.spec.tasks > 1 else "") + limited(job)
+
+
+def limited(job: Job) -> str:
+    """How long it may run; "": as long as it takes."""
+    limit = job.wall_time_seconds
+    return "" if limit is None else f"; it may run for {format_duration(limit)}"
 
 
 def talk_next(job: Job) -> None:

@@ -184,9 +184,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     package: str = ""  # the folder of the PFS that the job runs in; "": its uploaded files alone
     image: str = ""
     registry: str = ""
-    face: str = (
-        ""  # who submitted it: "" ours, "paddlepaddle" seed 001's client, "openpai": names there tell jobs apart
-    )
+    face: str = ""  # who submitted it: "" ours, "manual" by submit_job, "paddlepaddle" and "openpai" those clients
     storage_key: str = ""  # id of the key to the bucket that bos_url names
     retry: Retry = Retry()
     hang: Hang = Hang()

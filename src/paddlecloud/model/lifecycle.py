@@ -214,11 +214,9 @@ def _over_wall_time(job: Job, now: datetime, jumps: Jumps) -> Move | None:
     if jumps.elapsed(job.running_since, now) < timedelta(seconds=limit):
         return None
     why = f"ran longer than its wall_time {format_duration(limit)}"
-    if asked is not None and limit < asked:
-        why = (
-            f"ran out of the day's minutes: when it started, {format_duration(limit)} of its wall_time "
-            f"{format_duration(asked)} were left"
-        )
+    if limit != asked:
+        of = "" if asked is None else f" of its wall_time {format_duration(asked)}"
+        why = f"ran out of the day's minutes: when it started, {format_duration(limit)}{of} were left"
     return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.WALL_TIME, error=why)
 
 

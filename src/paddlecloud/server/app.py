@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from fastapi import FastAPI
@@ -50,7 +50,7 @@ from paddlecloud.server.old_tokens import OldTokens
 from paddlecloud.server.openpai import OpenPaiJobs, meant_in, notes_of, secrets_of, shared_in
 from paddlecloud.server.operator import ensure_operator
 from paddlecloud.server.passes import Passes
-from paddlecloud.server.policy import policy_line
+from paddlecloud.server.policy import policy_lines
 from paddlecloud.server.publications import PublicationService
 from paddlecloud.server.queues import Queues
 from paddlecloud.server.quotas import QuotaService
@@ -122,8 +122,8 @@ def serve(settings: Settings, *, command: str = "paddlecloud serve", new: bool =
             if not settings.embedded:
                 folder.remember_shared(command)
             log.info("PaddleCloud %s serves %s from %s", __version__, url, folder.root)
-            for name in settings.clusters if not settings.embedded else ():
-                log.info("%s", policy_line(settings, name))
+            for line in policy_lines(settings) if not settings.embedded else ():
+                log.info("%s", line)
 
         with quiet_signals():
             Server(app, certificate=certificate, on_start=announce).run(sockets=[listening])
@@ -266,7 +266,7 @@ def _assemble(
         limits=submission.Limits(
             hang_seconds=int(settings.jobs.hang.total_seconds()),
             tasks=settings.jobs.tasks_limit,
-            wall_time_seconds=int(settings.jobs.wall_time.total_seconds()),
+            wall_time_seconds=_seconds(settings.jobs.wall_time),
         ),
         in_pfs=tree.in_pfs,
         find_registry=registries.login,
@@ -367,6 +367,10 @@ def _assemble(
         count_seconds=settings.pfs.count_every.total_seconds(),
         folder=folder,
     )
+
+
+def _seconds(time: timedelta | None) -> int | None:
+    return None if time is None else int(time.total_seconds())
 
 
 def _limits(settings: Settings) -> Limits:

@@ -25,8 +25,7 @@ class ClusterSettings:
     policy: str | None = setting(
         None,
         kinds.choice(OPEN, FREE),
-        "free: 2 running and 100 waiting jobs, 100 minutes a day, 30 minutes and one instance for a job; open: no such "
-        "limits; left out: free, and open on an embedded server.",
+        "free: what server.policy = free gives, for this cluster alone; open, or left out: no limits of its own.",
     )
     running_jobs: int | None = setting(
         None, kinds.whole(0, 10**6), "Jobs of one user that may run here at once; left out: as the policy says."

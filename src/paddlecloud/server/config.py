@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -116,15 +116,26 @@ def reference() -> Iterator[Line]:
 
 def render(settings: Settings) -> str:
     """The effective settings as the TOML file that would give them."""
+    return _toml(lines(settings), lambda line: line.value is not None)
+
+
+def template(policy: str) -> str:
+    """A config file to begin with: the policy, and every other setting as a comment with its default."""
+    settings = parse({"server": {"policy": policy}})
+    return _toml(lines(settings), lambda line: (line.section, line.name) == ("server", "policy"))
+
+
+def _toml(found: Iterable[Line], counts: Callable[[Line], bool]) -> str:
+    """The lines as TOML, those that do not count as comments."""
     out: list[str] = []
     section = ""
-    for line in lines(settings):
+    for line in found:
         if line.section != section:
             out += [""] if section else []
             out.append(f"[{line.section}]")
             section = line.section
         out.append(f"# {line.help}")
-        out.append(f"{'# ' if line.value is None else ''}{line.name} = {show(line.value)}")
+        out.append(f"{'' if counts(line) else '# '}{line.name} = {show(line.value)}")
     return "\n".join(out) + "\n"
 
 

@@ -139,7 +139,18 @@ class OpenPaiJobs:
                 warnings=submitted.warnings,
             ),
         )
-        return OpenPaiJob(job=job, warnings=(*submitted.warnings, *_limited(job, submitted)))
+        return OpenPaiJob(job=job, warnings=(*submitted.warnings, *self._limited(job, submitted)))
+
+    def _limited(self, job: Job, submitted: Submitted) -> list[str]:
+        """How long a job may run that asks for no time, and how it gets more where more would be taken."""
+        limit, default = job.spec.wall_time_seconds, self._settings.jobs.wall_time
+        if limit is None or submitted.spec.wall_time_seconds is not None:
+            return []
+        told = f"it may run for {format_duration(limit)}"
+        if default is None or limit < default.total_seconds():
+            return [f"{told}, the longest that is allowed"]
+        instead = "extras: {paddlecloud: {time_limit: 24h}}"
+        return [f"{told}, as jobs do here that ask for no time: for more, write {instead}"]
 
     def _in_virtual_cluster(self, spec: JobSpec, name: str) -> JobSpec:
         if name in self._settings.queues:
@@ -226,14 +237,6 @@ class OpenPaiJobs:
                 field="codeDir",
             )
         return found, ""
-
-
-def _limited(job: Job, submitted: Submitted) -> list[str]:
-    limit = job.spec.wall_time_seconds
-    if limit is None or submitted.spec.wall_time_seconds is not None:
-        return []
-    instead = "extras: {paddlecloud: {time_limit: 24h}}"
-    return [f"it may run for {format_duration(limit)}, as jobs do here that ask for no time: for more, write {instead}"]
 
 
 def secrets_of(configs: Configs, job: Job) -> Mapping[str, Any]:

@@ -1,18 +1,34 @@
-"""What a cluster gives each user, in one line: an operator must not have to guess why a job waits."""
+"""What the server and each cluster give each user, a line each: an operator must not have to guess why a job waits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from paddlecloud.model.units import describe_duration
-from paddlecloud.model.user import Quota
-from paddlecloud.server.cluster_settings import OPEN
+from paddlecloud.model.user import NO_LIMITS, Quota
+from paddlecloud.server.cluster_settings import FREE, OPEN
 from paddlecloud.server.settings import Settings
 
 
-def policy_line(settings: Settings, cluster: str) -> str:
-    policy = settings.policy(cluster)
-    limits = ", ".join(_limits(settings.quota(cluster))) or "no limits"
-    lifted = f'; clusters.{cluster}.policy = "{OPEN}" lifts it' if policy != OPEN else ""
-    return f"cluster {cluster}: {policy} policy: {limits}{lifted}"
+def policy_lines(settings: Settings) -> Iterator[str]:
+    """The server's, and of each cluster that has limits of its own."""
+    yield policy_line(settings)
+    for name in settings.clusters:
+        if settings.quota(name) != NO_LIMITS:
+            yield cluster_line(settings, name)
+
+
+def policy_line(settings: Settings) -> str:
+    policy = settings.server.policy
+    limits = ", ".join(_limits(settings.overall_quota)) or "no limits"
+    other, does = (OPEN, "lifts it") if policy == FREE else (FREE, "gives the manual's limits")
+    return f'{policy} policy: {limits} for each user on all clusters together; server.policy = "{other}" {does}'
+
+
+def cluster_line(settings: Settings, cluster: str) -> str:
+    limits = ", ".join(_limits(settings.quota(cluster))) or "no limits of its own"
+    lifted = f'; clusters.{cluster}.policy = "{OPEN}" lifts it' if settings.clusters[cluster].policy == FREE else ""
+    return f"cluster {cluster}: {limits} for each user{lifted}"
 
 
 def _limits(quota: Quota) -> list[str]:

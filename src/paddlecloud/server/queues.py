@@ -77,7 +77,7 @@ class Queues:
         if not spec.queue:
             return limits
         limit, cap = _limit(self._queues[spec.queue]), self.terms[spec.queue].cap
-        seconds = limits.wall_time_seconds if limit is None else min(limits.wall_time_seconds, limit)
+        seconds = min((most for most in (limits.wall_time_seconds, limit) if most is not None), default=None)
         return dataclasses.replace(limits, wall_time_seconds=seconds, cap=cap)
 
     def _find(self, user: str, name: str) -> QueueSettings:

@@ -22,7 +22,7 @@ from paddlecloud.store.quotas import Given
 from paddlecloud.store.use import UseOfDay, UseRecords
 from paddlecloud.store.users import Users
 
-_OWN, _OF_CLUSTER = "own", "cluster"
+_OWN, _OF_CLUSTER, _OF_SERVER = "own", "cluster", "server"
 
 
 class QuotaService:
@@ -47,6 +47,7 @@ class QuotaService:
         self._clock = clock
         self._zone = settings.zone
         self._default = settings.default_clusters
+        self._overall = settings.overall_quota
         self._policies = {
             name: Policy(quota=settings.quota(name), free=settings.policy(name) == FREE) for name in settings.clusters
         }
@@ -54,16 +55,16 @@ class QuotaService:
     def quotas(self, now: datetime, users: Collection[str]) -> Quotas:
         """All that limits these users, and what those whose minutes are limited used today."""
         if not users:
-            return Quotas(zone=self._zone, policies=self._policies)
+            return self._limited({})
         given = self._given(users)
-        found = Quotas(zone=self._zone, policies=self._policies, given=given)
-        counted = users if _counts_minutes(policy.quota for policy in self._policies.values()) else given
+        found = self._limited(given)
+        everybodys = (self._overall, *(policy.quota for policy in self._policies.values()))
+        counted = users if _counts_minutes(everybodys) else given
         counted = [user for user in counted if _counts_minutes(limit.quota for limit in found.limits_anywhere(user))]
         if not counted:
             return found
         day = day_of(now, self._zone)
-        used = self._use_of_day.seconds(counted, day.start, day.end)
-        return Quotas(zone=self._zone, policies=self._policies, given=given, used=used)
+        return self._limited(given, self._use_of_day.seconds(counted, day.start, day.end))
 
     def standings(self, user: str, clusters: Iterable[str]) -> Mapping[str, Standing]:
         """What a user has on each of these clusters of what limits them there."""
@@ -83,7 +84,7 @@ class QuotaService:
         own_space = own.get(ALL_CLUSTERS, NO_LIMITS).space_bytes
         group_space, space_groups = space_of_groups(self._groups.membership(), user)
         used = self._use.seconds([user], day.start, day.end)
-        quotas = Quotas(zone=self._zone, policies=self._policies, given=given, used=used)
+        quotas = self._limited(given, used)
         ledger = Ledger(quotas, self._held(user), now, waiting=self._waiting(user))
 
         def of(cluster: str) -> Use:
@@ -111,6 +112,9 @@ class QuotaService:
                     field=f"quotas.{cluster}",
                 )
 
+    def _limited(self, given: Given, used: Mapping[str, Mapping[str, float]] | None = None) -> Quotas:
+        return Quotas(zone=self._zone, policies=self._policies, overall=self._overall, given=given, used=used or {})
+
     def _given(self, users: Collection[str]) -> Given:
         """The limits of these users: their own and, on clusters where they have none, those of their groups."""
         own, known = self._users.quotas(users), self._groups.membership()
@@ -126,7 +130,9 @@ class QuotaService:
         by_group = _of_user(self._groups.membership(), user)
         if names := [name for name, given in by_group.items() if cluster in given]:
             return _groups_said(names)
-        return "" if cluster == ALL_CLUSTERS or self._policies[cluster].quota == NO_LIMITS else _OF_CLUSTER
+        if cluster == ALL_CLUSTERS:
+            return "" if self._overall == NO_LIMITS else _OF_SERVER
+        return "" if self._policies[cluster].quota == NO_LIMITS else _OF_CLUSTER
 
     def _held(self, user: str) -> Iterator[Job]:
         cursor: str | None = None

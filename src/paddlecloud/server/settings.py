@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from paddlecloud.model.user import Quota
+from paddlecloud.model.user import NO_LIMITS, Quota
 from paddlecloud.server import kinds
 from paddlecloud.server.cluster_settings import FREE, OPEN, ClusterSettings, QueueSettings
 from paddlecloud.server.face_settings import LOGINS, TASKS, OpenPaiSettings, WebHdfsSettings
@@ -24,7 +24,7 @@ TEXT, JSON = "text", "json"
 CLOSED, DOMAINS = "closed", "domains"
 LOCAL, S3, HDFS = "local", "s3", "hdfs"
 
-# Seed 002's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
+# The manual's free policy: what a user has of public resources. The limit on waiting jobs is ours, against floods.
 FREE_QUOTA = Quota(running_jobs=2, waiting_jobs=100, instances=1, wall_time_seconds=30 * 60, minutes_a_day=100)
 _SUBMITS_A_MINUTE = 600
 
@@ -53,6 +53,12 @@ class ServerSettings:
     database: str = setting(
         "", kinds.database, "Where records are, such as postgresql://user@host/name; empty: SQLite in the data folder."
     )
+    policy: str = setting(
+        OPEN,
+        kinds.choice(OPEN, FREE),
+        "free: each user has, on all clusters together, 2 running and 100 waiting jobs, 100 minutes a day, 30 minutes "
+        "and one instance for a job, as in the manual; open: no such limits.",
+    )
     timezone: str = setting("UTC", kinds.timezone, "Where the server's days begin and end.")
     log_level: str = setting("info", kinds.choice(*LOG_LEVELS), "How much it says: debug, info, warning, error.")
     log_format: str = setting(TEXT, kinds.choice(TEXT, JSON), "Lines of its log: text, or json, one object each.")
@@ -64,8 +70,11 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    wall_time: timedelta = setting(
-        timedelta(minutes=30), kinds.duration(1), "How long a job may run that asks for no time."
+    wall_time: timedelta | None = setting(
+        None,
+        kinds.duration(1),
+        "How long a job may run that asks for no time; left out: as long as its cluster lets it, and 30 minutes if it "
+        "comes by `submit_job`.",
     )
     schedule_limit: timedelta = setting(timedelta(days=7), kinds.duration(1), "How long a job may wait for its turn.")
     grace: timedelta = setting(
@@ -267,12 +276,18 @@ class Settings:
         return self.webhdfs.plain or (LOGINS if self.embedded else TASKS)
 
     def policy(self, cluster: str) -> str:
-        return self.clusters[cluster].policy or (OPEN if self.embedded else FREE)
+        """The cluster's own, else the server's."""
+        return self.clusters[cluster].policy or self.server.policy
+
+    @property
+    def overall_quota(self) -> Quota:
+        """What each user may have on all clusters together, unless they were given another quota."""
+        return FREE_QUOTA if self.server.policy == FREE else NO_LIMITS
 
     def quota(self, cluster: str) -> Quota:
         """What each user may have on a cluster, unless they were given another quota there."""
         said = self.clusters[cluster]
-        base = FREE_QUOTA if self.policy(cluster) == FREE else Quota()
+        base = FREE_QUOTA if said.policy == FREE else NO_LIMITS
         wall_time = base.wall_time_seconds if said.wall_time is None else int(said.wall_time.total_seconds())
         return Quota(
             running_jobs=base.running_jobs if said.running_jobs is None else said.running_jobs,

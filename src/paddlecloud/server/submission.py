@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from msgspec.structs import asdict, replace
 
 from paddlecloud.backends.slurmscript import check_option
+from paddlecloud.model import manual
 from paddlecloud.model.bos import parse_bos_url
 from paddlecloud.model.errors import InvalidError, PaddleCloudError, QuotaError, UnsupportedError
 from paddlecloud.model.job import NOTHING, PSERVER, JobSpec, Resources, total
@@ -53,7 +54,7 @@ class Offer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     tasks: int
-    wall_time_seconds: int  # of a job that asks for no time
+    wall_time_seconds: int | None  # of a job that asks for no time; None: none, but submit_job's
     hang_seconds: int  # of a job that does not say when it hangs
     cap: Cap | None = None  # what the jobs of its queue may use at a time
 
@@ -315,12 +316,18 @@ def _need(spec: JobSpec, offer: Offer) -> Resources | None:
     return total(task.resources for task in places.requests(spec, offer.capacity))
 
 
-def _wall_time(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> int:
-    """What was asked for, else the default, or less if one of the clusters gives less: then all of them can run it."""
+def _wall_time(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> int | None:
+    """What was asked for, else the default, or less if one of the clusters gives less: then all of them can run it.
+
+    None: nothing limits it.
+    """
     if spec.wall_time_seconds is not None:
         return spec.wall_time_seconds
+    default = limits.wall_time_seconds
+    if default is None and spec.face == manual.FACE:
+        default = manual.WALL_TIME_SECONDS
     most = [tally.limit.quota.wall_time_seconds for offer in offers for tally in offer.standing.tallies]
-    return min([limits.wall_time_seconds, *(limit for limit in most if limit is not None)])
+    return min((limit for limit in (default, *most) if limit is not None), default=None)
 
 
 def _used_up(spec: JobSpec, offer: Offer) -> QuotaError | None:

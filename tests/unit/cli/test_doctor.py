@@ -93,7 +93,8 @@ def test_with_nothing_configured_the_machine_itself_is_looked_at(alone: Command)
     found = lines(alone.type("doctor").stdout)
     assert "none runs in" in found["server"]
     assert found["command"] == f"ok       command: {Path(sys.executable).parent}/paddlecloud"
-    assert "open policy" in found["cluster local"]
+    assert "open policy" in found["policy"]
+    assert "no limits of its own" in found["cluster local"]
 
 
 def test_a_file_of_a_shared_server_is_looked_at_before_it_starts(alone: Command) -> None:
@@ -102,7 +103,7 @@ def test_a_file_of_a_shared_server_is_looked_at_before_it_starts(alone: Command)
     )
     found = lines(alone.type("doctor", "--config", "lab.toml", code=1).stdout)
     assert found["certificate"].startswith("failed   certificate: server.certificate: /no.pem cannot be read")
-    assert "free policy" in found["cluster local"]
+    assert "open policy" in found["policy"]
     assert not (alone.folder / "srv").exists()
 
 

@@ -165,7 +165,9 @@ def test_default_goes_on_to_the_next_cluster_where_the_first_is_over_its_users_q
 def test_a_job_that_no_cluster_takes_any_more_waits_and_says_what_is_too_much() -> None:
     quotas = Quotas(given={"ann": {"local": Quota(instances=1)}})
     decided = decide([a_job(1, count=2)], quotas=quotas)
-    assert decided.reasons[a_job(1).id] == ("quota: instance_count 2 asked for, 1 allowed for one job of ann on local")
+    assert decided.reasons[a_job(1).id] == (
+        "quota: instance_count 2 asked for, 1 allowed for one job of ann on local: ask for --nodes 1"
+    )
 
 
 def test_a_limit_that_several_clusters_share_is_told_once() -> None:

@@ -261,10 +261,11 @@ def test_a_cluster_that_does_not_answer_is_named_and_the_policy_is_told(data: Pa
 
     here = Resources(cpus=4.0, memory_bytes=2**30, gpus=2)
     backends = {"bcc": FakeBackend(here, clock=utc_now), "cce": Away(here, clock=utc_now)}
-    asked = replace(site(data, "[clusters.bcc]\n[clusters.cce]\n"), backends=backends)
+    asked = replace(site(data, "[clusters.bcc]\npolicy = 'free'\n[clusters.cce]\n"), backends=backends)
     found = {one.subject: one for one in parts.clusters(asked)}
     assert found["cluster bcc"].verdict is Verdict.OK
-    assert "4 CPUs, 1.0 GiB, 2 GPUs; free policy: 2 running jobs" in found["cluster bcc"].text
+    assert "4 CPUs, 1.0 GiB, 2 GPUs; 2 running jobs" in found["cluster bcc"].text
+    assert "open policy: no limits" in found["policy"].text
     assert (found["cluster cce"].verdict, "controller is down" in found["cluster cce"].text) == (Verdict.FAILED, True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,12 @@ def parse(text: str) -> Settings:
     return config.parse(tomllib.loads(text), source="server.toml", data=Path("/data"))
 
 
-def test_an_empty_config_gives_one_local_cluster_and_seed_002s_wall_time() -> None:
+def test_an_empty_config_gives_one_local_cluster_and_limits_nobody() -> None:
     settings = parse("")
     assert list(settings.clusters) == ["local"]
     assert settings.default_clusters == ("local",)
-    assert settings.jobs.wall_time == timedelta(minutes=30)
+    assert settings.jobs.wall_time is None
+    assert (settings.server.policy, settings.policy("local")) == ("open", "open")
     assert settings.server.host == "127.0.0.1"
 
 

@@ -23,7 +23,7 @@ def test_a_submitted_job_runs_and_its_detail_tells_its_story(server: Running) ->
     answer = server.ask("GET", f"/v1/jobs/{job}")
     detail = wire.decode(JobDetail, answer.data)
     assert detail.job.user == "ann"
-    assert detail.job.spec.wall_time_seconds == 1800
+    assert detail.job.spec.wall_time_seconds is None
     assert detail.job.spec.job_type == "cpu"
     assert detail.job.spec.cluster == "default"
     assert detail.job.placement is not None

@@ -25,7 +25,7 @@ from tests.migrated import migrated
 from tests.unit.server.running import Running, a_spec, running
 
 MINUTE = timedelta(minutes=1)
-SHARED = {"server": {"default_clusters": ["cce", "bcc"]}, "clusters": {"cce": {}, "bcc": {"policy": "open"}}}
+SHARED = {"server": {"default_clusters": ["cce", "bcc"]}, "clusters": {"cce": {"policy": "free"}, "bcc": {}}}
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +139,35 @@ def test_too_many_waiting_jobs_are_refused(server: Running) -> None:
     server.submit(token=token, cluster="bcc")
 
 
-def test_an_embedded_server_limits_nobody(tmp_path: Path) -> None:
-    settings = config.parse({}, data=tmp_path, embedded=True)
-    assert {settings.quota(cluster) for cluster in settings.clusters} == {Quota()}
-    shared = config.parse({}, data=tmp_path).quota("local")
-    assert (shared.running_jobs, shared.minutes_a_day, shared.wall_time_seconds) == (2, 100, 1800)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_server_limits_nobody_unless_its_policy_says_so(tmp_path: Path, embedded: bool) -> None:
+    settings = config.parse({}, data=tmp_path, embedded=embedded)
+    assert {settings.overall_quota, *(settings.quota(cluster) for cluster in settings.clusters)} == {Quota()}
+    free = config.parse({"server": {"policy": "free"}}, data=tmp_path, embedded=embedded)
+    limits = free.overall_quota
+    assert (limits.running_jobs, limits.minutes_a_day, limits.wall_time_seconds, limits.instances) == (2, 100, 1800, 1)
+    assert free.quota("local") == Quota(), "which counts once, on all clusters together"
+
+
+def test_the_servers_free_policy_counts_a_users_jobs_on_all_clusters_together(tmp_path: Path) -> None:
+    plain = {"server": {"policy": "free"}, "clusters": {"cce": {}, "bcc": {}}}
+    with running(tmp_path / "data", plain) as server:
+        token = server.add_user("third@example.com")
+        for job in [server.submit(token=token, cluster=cluster) for cluster in ("cce", "bcc")]:
+            server.reaches(job, "running")
+        waits = server.submit(token=token, cluster="bcc")
+        server.reaches(waits, "queue")
+        detail = server.get(f"/v1/jobs/{waits}", token)["job"]
+        assert "2 of 2 jobs running for third@example.com on all clusters" in detail["queue_reason"]
+        assert detail["spec"]["wall_time_seconds"] == 1800
+        use = server.get("/v1/quota", token)
+        assert (use["overall"]["source"], use["clusters"]["cce"]["source"]) == ("server", "")
+        assert use["overall"]["quota"]["minutes_a_day"] == 100
+        more = {"quota": {"running_jobs": 3, "space_bytes": 10}}
+        assert server.ask("PATCH", "/v1/users/third@example.com", more, token=server.root).status == 200
+        server.reaches(waits, "running")
+        use = server.get("/v1/quota", token)["overall"]
+        assert (use["quota"]["running_jobs"], use["quota"]["minutes_a_day"]) == (3, 100), "the others are the server's"
 
 
 class Lab:

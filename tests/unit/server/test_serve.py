@@ -130,11 +130,11 @@ def test_an_encrypted_server_with_open_streams_goes_as_quickly(data: Path, tmp_p
     assert "Traceback" not in process.log.read_text()
 
 
-def test_a_shared_server_says_what_its_clusters_give(data: Path) -> None:
+def test_a_shared_server_says_its_policy_and_how_to_have_the_manuals(data: Path) -> None:
     process = Process(data)
     process.ready()
     process.end()
-    assert 'clusters.local.policy = "open" lifts it' in process.log.read_text()
+    assert 'server.policy = "free" gives the manual\'s limits' in process.log.read_text()
 
 
 def test_a_server_may_have_as_many_files_open_as_the_system_allows_up_to_a_bound(data: Path) -> None:

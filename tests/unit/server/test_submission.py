@@ -216,8 +216,8 @@ def test_a_job_is_refused_only_if_no_cluster_of_its_list_takes_it_and_then_each_
     with pytest.raises(QuotaError) as refused:
         accept(spec(role(count=3)), [FREE, small], LIMITS)
     assert refused.value.message == (
-        "quota: instance_count 3 asked for, 1 allowed for one job of ann on cce; "
-        "quota: instance_count 3 asked for, 2 allowed for one job of ann on bcc"
+        "quota: instance_count 3 asked for, 1 allowed for one job of ann on cce: ask for --nodes 1; "
+        "quota: instance_count 3 asked for, 2 allowed for one job of ann on bcc: ask for --nodes 2"
     )
 
 
@@ -304,6 +304,31 @@ def test_wall_time_is_what_was_asked_for_else_the_least_of_the_limits_of_those_t
     asked: int | None, offers: list[Offer], becomes: int
 ) -> None:
     assert accept(spec(wall_time_seconds=asked), offers, LIMITS).wall_time_seconds == becomes
+
+
+def test_a_job_that_names_no_time_has_30_minutes_by_submit_job_alone() -> None:
+    none = replace(LIMITS, wall_time_seconds=None)
+    assert accept(spec(), [CPUS], none).wall_time_seconds is None
+    assert accept(spec(face="paddlepaddle"), [CPUS], none).wall_time_seconds is None
+    assert accept(spec(face="manual"), [CPUS], none).wall_time_seconds == 1800
+    assert accept(spec(face="manual", wall_time_seconds=7200), [CPUS], none).wall_time_seconds == 7200
+    assert accept(spec(face="manual"), [limited(CPUS, Quota(wall_time_seconds=600))], none).wall_time_seconds == 600
+
+
+@pytest.mark.parametrize(
+    ("face", "nodes", "time"),
+    [
+        ("", "--nodes 1", "--time-limit 00:30:00"),
+        ("manual", "--instance_count=1", "--wall_time=00:30:00"),
+        ("paddlepaddle", "-parallelism 1", "--time-limit 00:30:00"),
+        ("openpai", "instances: 1 (taskNumber in JSON)", "extras: {paddlecloud: {time_limit: 00:30:00}}"),
+    ],
+)
+def test_a_refusal_says_what_would_be_accepted_in_the_words_of_the_face(face: str, nodes: str, time: str) -> None:
+    for wrong, advice in ((spec(role(count=2), face=face), nodes), (spec(wall_time_seconds=1801, face=face), time)):
+        with pytest.raises(QuotaError) as refused:
+            accept(wrong, [FREE], LIMITS)
+        assert refused.value.message.endswith(f": ask for {advice}")
 
 
 def test_a_free_cluster_gives_30_minutes_also_where_the_server_gives_more() -> None:

@@ -13,7 +13,7 @@ from paddlecloud.server import certificate, mail
 from paddlecloud.server.agreement import is_loopback
 from paddlecloud.server.checks.site import Site
 from paddlecloud.server.cluster_settings import SLURM
-from paddlecloud.server.policy import policy_line
+from paddlecloud.server.policy import cluster_line, policy_line
 
 
 def process(site: Site) -> Iterator[Finding]:
@@ -35,6 +35,7 @@ def process(site: Site) -> Iterator[Finding]:
 
 
 def clusters(site: Site) -> Iterator[Finding]:
+    yield ok("policy", policy_line(site.settings))
     for name in site.settings.clusters:
         yield from _cluster(site, name)
 
@@ -84,7 +85,7 @@ def letters(site: Site) -> Iterator[Finding]:
 
 def _cluster(site: Site, name: str) -> Iterator[Finding]:
     subject = f"cluster {name}"
-    policy = policy_line(site.settings, name).removeprefix(f"{subject}: ")
+    policy = cluster_line(site.settings, name).removeprefix(f"{subject}: ")
     said = site.settings.clusters[name]
     if site.backends is None and said.backend == SLURM:
         yield ok(subject, f"a Slurm, which a server that runs asks; {policy}")

@@ -20,7 +20,7 @@ STATUS = set(
     "username state subState executionType retries retryDetails retryDelayTime submissionTime createdTime launchedTime "
     "completedTime attemptId attemptState appId appProgress appTrackingUrl appCreatedTime appLaunchedTime "
     "appCompletedTime appExitCode appExitSpec appExitDiagnostics appExitMessages appExitTriggerMessage "
-    "appExitTriggerTaskRoleName appExitTriggerTaskIndex appExitType virtualCluster".split()
+    "appExitTriggerTaskRoleName appExitTriggerTaskIndex appExitType virtualCluster timeLimitSeconds".split()
 )
 TASK = set(
     "taskIndex taskUid taskState containerId containerIp containerNodeName containerPorts containerGpus containerLog "

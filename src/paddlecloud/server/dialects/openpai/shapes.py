@@ -110,6 +110,7 @@ def _status(found: JobDetail, span: Span | None) -> dict[str, Any]:
         "appExitTriggerTaskIndex": None if failed is None else int(failed.name.rpartition("-")[2]),
         "appExitType": exits.exit_type(spec),
         "virtualCluster": pool(job),
+        "timeLimitSeconds": job.wall_time_seconds,  # ours; None: it may run as long as it takes
     }
 
 

@@ -15,7 +15,7 @@ from paddlecloud.model.job import PSERVER, Job, JobSpec
 from paddlecloud.model.pfs import Access
 from paddlecloud.model.state import JobState
 from paddlecloud.model.tree import Kind
-from paddlecloud.model.units import format_size
+from paddlecloud.model.units import format_duration, format_size
 from paddlecloud.model.user import User
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.caller import Called, FromWhere, read_from_stranger
@@ -70,18 +70,19 @@ def user_of_token(caller: Caller) -> Response:
 
 @router.post("/api/v1/jobs/")
 def submit(caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Response:
-    """An empty `msg` is success; every refusal is said in it.
+    """An empty `msg` is success; every refusal is said in it. `wall_time` is ours: how long the job may run.
 
     0.1.0 and alpha.1, which send no `image`, read no body: for them the status must tell.
     """
     try:
         spec = _noted(paddlepaddle.job_spec(sent, package=_package(caller, called, sent)), called)
-        called.jobs.submit(caller.user, spec, origin=origin)
+        job = called.jobs.submit(caller.user, spec, origin=origin)
     except RateError:
         raise
     except PaddleCloudError as error:
         return said(500, error.message, status=200 if "image" in sent else error.status)
-    return said(200, "")
+    limit = job.wall_time_seconds
+    return json_answer({"code": 200, "msg": "", **({"wall_time": format_duration(limit)} if limit is not None else {})})
 
 
 @router.get("/api/v1/jobs/")

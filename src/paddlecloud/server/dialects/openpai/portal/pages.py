@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from paddlecloud.model import causes
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
+from paddlecloud.model.units import format_duration
 from paddlecloud.model.views import JobDetail
 from paddlecloud.server.dialects.openpai import shapes, states
 from paddlecloud.server.dialects.openpai.portal.html import Html, facts, join, moment, table, tag
@@ -217,6 +218,8 @@ def _facts(found: JobDetail, tags: Sequence[str]) -> list[tuple[str, str]]:
         ("Ended", moment(record.finished_at)),
         ("Retries", str(max(0, record.attempt - 1))),
     ]
+    if record.wall_time_seconds is not None:
+        pairs.append(("May run for", format_duration(record.wall_time_seconds)))
     if tags:
         pairs.append(("Tags", ", ".join(tags)))
     if record.spec.image:
