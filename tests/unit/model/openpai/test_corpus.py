@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from paddlecloud import yamltext
 from paddlecloud.model.openpai import v1, v2
-from paddlecloud.server import yamltext
 
 FILES = sorted((Path(__file__).parent / "corpus").iterdir())
 BASE = ("protocolVersion", "name", "version", "contributor", "description")
