@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,8 @@ import pytest
 
 from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
-from paddlecloud.backends.slurmcalls import Calls
+from paddlecloud.backends.slurmcalls import Calls, Commands
+from paddlecloud.backends.slurmnodes import Node
 from paddlecloud.backends.slurmrest import Rest, request
 from paddlecloud.backends.slurmstate import Seen
 from paddlecloud.model.errors import ConfigError, UnreachableError
@@ -123,6 +124,26 @@ def not_answering(backend: SlurmBackend) -> bool:
         return True
 
 
+def test_the_nodes_are_those_that_the_commands_tell(make: Make, slurm: Slurm) -> None:
+    by_commands = Commands(env=slurm.env)
+
+    def told(calls: Calls) -> list[Node]:
+        return sorted(calls.nodes(), key=lambda node: (node.partition, node.name))
+
+    wait_until(lambda: told(make()._calls) == told(by_commands), "both tell the same")
+    assert {node.name for node in by_commands.nodes()} == set(slurm.nodes)
+
+
+def test_tasks_have_nodes_of_their_own(make: Make, slurm: Slurm, tmp_path: Path) -> None:
+    backend = make()
+    launch = replace(a_launch(tmp_path, "sleep 1000", "sleep 1000"), own_nodes=True)
+    backend.start(launch)
+    wait_for(backend, launch.handle, started)
+    assert slurm.run("squeue", "--noheader", f"--name={launch.handle}", "--format=%D").strip() == "2"
+    backend.stop(launch.handle)
+    wait_for(backend, launch.handle, ended)
+
+
 @pytest.mark.parametrize("url", ["http://ctl:6820", "ctl/slurm/v0.0.38", "http://ctl:6820/slurm"])
 def test_an_address_without_its_version_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="version"):
@@ -158,6 +179,9 @@ class Told:
 
     def jobs(self) -> Mapping[int, Seen]:
         return {**self._more, **self._calls.jobs()}
+
+    def nodes(self) -> Sequence[Node]:
+        return self._calls.nodes()
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         return self._calls.past(ids)

@@ -176,6 +176,15 @@ def test_many_live_jobs_are_read_in_pieces_and_in_order(jobs: Jobs) -> None:
     assert jobs.live() == made
 
 
+def test_a_history_is_in_order_though_an_end_was_before_the_stop(jobs: Jobs) -> None:
+    killing = brought_to(jobs, S.KILLING)
+    ended = jobs.move(killing, a_move(S.FAILED, 2.5))
+    times = [line.at for line in jobs.history(ended.id)]
+    assert times == sorted(times)
+    assert ended.finished_at is not None
+    assert ended.finished_at < times[-1], "when it ended is kept as it was"
+
+
 def test_a_move_writes_the_record_and_its_history(jobs: Jobs) -> None:
     job = added(jobs)
     placed = jobs.move(job, a_move(S.SCHEDULE, minutes=1, why="placed on local"))

@@ -128,7 +128,7 @@ IMAGES_DATA = {
 def slurm_settings(slurm: Slurm) -> str:
     return (
         f"[clusters.hpc]\nbackend = 'slurm'\npython = '{sys.executable}'\n"
-        f"sbatch = {{account = '{slurm.account}'}}\n{QUEUES}"
+        f"sbatch = {{account = '{slurm.account}'}}\npack = true\n{QUEUES}"
     )
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.flow.lab import Lab
+from tests.flow.lab import Lab, a_free_port
 from tests.flow.terminal import Terminal
 from tests.waiting import wait_until
-
-ASCII = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
 
 
 def failed_job(desk: Lab) -> str:
@@ -82,11 +80,39 @@ def test_what_cannot_be_encoded_is_replaced(desk: Lab, on_terminal: bool) -> Non
     job = desk.out("submit", "--name", "naïve-名", "job", "--", "sh", "run.sh").strip()
     desk.ends(job, "success")
     for words in (["ls"], ["show", job], ["logs", job], ["query_job", f"--job_id={job}"], ["ls", "-o", "wide"]):
-        done = Terminal(desk, *words, **ASCII).ends() if on_terminal else desk.type(*words, **ASCII).stdout
+        done = (
+            Terminal(desk, *words, LC_ALL="C", PYTHONIOENCODING="ascii").ends()
+            if on_terminal
+            else desk.type(*words, LC_ALL="C", PYTHONIOENCODING="ascii").stdout
+        )
         assert "?" in done, words
         assert "Traceback" not in done
-    shown = desk.type("show", job, "-o", "json", **ASCII).stdout
+    shown = desk.type("show", job, "-o", "json", LC_ALL="C", PYTHONIOENCODING="ascii").stdout
     assert json.loads(shown)["job"]["spec"]["name"] == "naïve-名"
+
+
+def test_who_follows_a_log_is_told_when_another_server_answers(lab: Lab, tmp_path: Path) -> None:
+    """As after a restart with another data folder: at the same address, with other jobs and keys."""
+    port = a_free_port()
+    lab.configure(f"[server]\nport = {port}\n")
+    job = lab.submit("echo begun; sleep 1000")
+    followed = lab.begin("logs", "-f", job)
+    assert followed.stdout is not None
+    assert followed.stdout.readline() == "begun\n"
+    lab.type("kill", job)
+    (tmp_path / "other").mkdir()
+    other = Lab(tmp_path / "other")
+    other.configure(f"[server]\nport = {port}\n")
+    lab.kill_server()
+    other.type("up")
+    try:
+        _, said = followed.communicate(timeout=60)
+        assert f"another server answers at http://127.0.0.1:{port} since the connection broke" in said
+        assert "was it started with another data folder?" in said
+        assert followed.returncode not in (0, 1)
+    finally:
+        other.close()
+        lab.type("up")
 
 
 def test_a_misspelt_option_is_told_the_one_that_is_meant(desk: Lab) -> None:

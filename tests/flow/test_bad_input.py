@@ -386,6 +386,7 @@ def test_a_full_disk_is_an_error_and_nothing_half_done(tmp_path: Path) -> None:
         (lab.work / "job" / "big").write_bytes(secrets.token_bytes(40 * 2**20))
         done = lab.type("submit_job", "--files=job", "--start_cmd=true", code=1)
         assert "the server has room for" in done.stderr
+        assert f" in {small}/" in done.stderr
         assert "Traceback" not in done.stderr
         assert jobs_of(lab) == 0
         (lab.work / "job" / "big").unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
 from pathlib import Path
 
@@ -70,3 +72,17 @@ def test_the_modern_verbs_speak_json_and_exit_codes(lab: Lab) -> None:
     lab.type("show", "job-" + "0" * 32, code=102)
     lab.type("frobnicate", code=2)
     lab.type("ls", code=4, PADDLECLOUD_SERVER="http://127.0.0.1:9", PADDLECLOUD_TOKEN="x")
+
+
+def test_a_server_that_hangs_is_told_from_one_that_does_not_run(lab: Lab) -> None:
+    lab.type("up")
+    pid = lab.server["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        told = f"(pid {pid}) runs and does not answer"
+        assert told in lab.type("status", code=4).stdout
+        assert told in lab.type("ls", code=4).stderr
+        assert json.loads(lab.type("status", "--json", code=4).stdout)["hung_pid"] == pid
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert str(pid) in lab.out("status")

@@ -79,6 +79,7 @@ class Launch:
     wall_time_seconds: int | None = None  # for clusters that want to know; the scheduler itself ends what runs longer
     options: Mapping[str, str] = field(default_factory=dict)  # of the cluster's own language, such as sbatch's
     slurm: bool = False  # its trainers are told the variables of a Slurm step too
+    own_nodes: bool = False  # each of its tasks has a node of its own, on a cluster that has nodes
     inputs: tuple[InputAt, ...] = ()
     pfs: Path | None = None  # the folder above those of the datacenters, for tasks that cannot have mounts
     uid: int | None = None  # the account on this machine that its tasks run as; None: the server's own

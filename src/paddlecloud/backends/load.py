@@ -43,6 +43,7 @@ class Setup:
     sbatch: Mapping[str, str] = field(default_factory=dict)
     accounts: Mapping[str, str] = field(default_factory=dict)
     nodes_python: str = "python3"
+    pack: bool = False
     slurmrestd: str = ""
     token_file: str = ""
     url: str = ""
@@ -92,6 +93,7 @@ def _slurm(setup: Setup) -> Backend:
             certificate=setup.certificate,
             token=setup.token,
             accounts=setup.accounts,
+            pack=setup.pack,
             grace_seconds=setup.grace_seconds,
             gate_seconds=setup.gate_seconds,
             environments=setup.environments,

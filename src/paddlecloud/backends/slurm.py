@@ -29,6 +29,7 @@ from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
 from paddlecloud.backends.slurmleaving import Leaving
+from paddlecloud.backends.slurmnodes import Rooms
 from paddlecloud.backends.slurmstate import FORGOTTEN, WAITING, Seen
 from paddlecloud.backends.slurmverdict import Known, Verdict, judge
 from paddlecloud.backends.trash import Trash
@@ -36,6 +37,7 @@ from paddlecloud.model.errors import ConflictError, NotFoundError, UnreachableEr
 from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
+from paddlecloud.model.views import Forecast
 from paddlecloud.runtime import away, lease, removal, taskfile
 from paddlecloud.runtime.allocation import SLURM
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably, write_synced
@@ -66,6 +68,7 @@ class Cluster:
     certificate: str = ""  # by which they know it (PEM); "": as they know all others
     token: Callable[[str], str] = lambda _: ""  # of the tasks of a handle
     accounts: Mapping[str, str]  # whose jobs run as which account of the nodes; others run as the server's own
+    pack: bool = False  # tasks that ask for nodes of their own share them all the same
 
 
 class SlurmBackend:
@@ -86,6 +89,7 @@ class SlurmBackend:
         self._leaving = Leaving(self._root)
         self._cluster = cluster
         self._calls = calls
+        self.rooms = Rooms(calls.nodes, cluster.options)
         self._clock = clock
         self._allow_unisolated = allow_unisolated
         self._runtime = shipped.put(self._root)
@@ -167,6 +171,12 @@ class SlurmBackend:
             self._held.pop(handle, None)
         if ended:
             sync_folder(str(self._root))
+
+    def forecast(self, handle: str) -> Forecast | None:
+        """Its place among our jobs that wait there, in Slurm's order, when Slurm was asked last."""
+        waiting = [seen for seen in self._seen.values() if seen.state in WAITING]
+        found = [(place, seen.start_at) for place, seen in enumerate(waiting, start=1) if seen.name == handle]
+        return Forecast(position=found[0][0], about_at=found[0][1]) if found else None
 
     def close(self) -> None:
         self._trash.close()
@@ -356,6 +366,7 @@ class SlurmBackend:
             command=_fetch(python) if self._cluster.url else [*python, str(self._runtime), folder],
             output=os.devnull if self._cluster.url else f"{folder}/{OUTPUT}",
             wall_time_seconds=launch.wall_time_seconds,
+            own_nodes=launch.own_nodes and not self._cluster.pack,
         )
 
     def _fetching(self, launch: Launch) -> list[str]:

@@ -16,7 +16,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
+from paddlecloud.backends import slurmnodes
 from paddlecloud.backends.base import BusyError, RefusedError
+from paddlecloud.backends.slurmnodes import Node
 from paddlecloud.backends.slurmstate import Seen, by_id, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
 from paddlecloud.runtime import rootless
@@ -49,7 +51,7 @@ _GONE = re.compile(
 _NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 
 
-_LOOKS = ("squeue", "sacct")
+_LOOKS = ("squeue", "sacct", "sinfo")
 
 
 class Calls(Protocol):
@@ -65,7 +67,11 @@ class Calls(Protocol):
         ...
 
     def jobs(self) -> Mapping[int, Seen]:
-        """All jobs of ours that Slurm still has in mind, by id."""
+        """All jobs of ours that Slurm still has in mind, by id, in the order in which it would start them."""
+        ...
+
+    def nodes(self) -> Sequence[Node]:
+        """Every node, once for each of its partitions."""
         ...
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
@@ -107,10 +113,18 @@ class Commands:
         return int(found.group(1))
 
     def jobs(self) -> Mapping[int, Seen]:
-        done = self._call(["squeue", "--noheader", "--states=all", f"--user={self._users}", f"--format={_FIELDS}"])
+        sorted_by = "--sort=-p,i"
+        whose = f"--user={self._users}"
+        done = self._call(["squeue", "--noheader", "--states=all", sorted_by, whose, f"--format={_FIELDS}"])
         if done.returncode != 0:
             raise _unreachable(done.stderr)
         return by_id(read_line(line) for line in done.stdout.splitlines())
+
+    def nodes(self) -> Sequence[Node]:
+        done = self._call(["sinfo", "--noheader", "--Node", f"--Format={slurmnodes.FORMAT}"])
+        if done.returncode != 0:
+            raise _unreachable(done.stderr)
+        return list(slurmnodes.read(done.stdout))
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         if not ids:

@@ -20,8 +20,10 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from paddlecloud.backends.base import BusyError, RefusedError
+from paddlecloud.backends.slurmnodes import Node, count_gpus, is_up
 from paddlecloud.backends.slurmstate import Seen, by_id, combine, word
 from paddlecloud.model.errors import ConfigError, UnreachableError
+from paddlecloud.model.job import Resources
 
 _SECONDS = 20.0
 _PAUSE_SECONDS = 2.0
@@ -35,6 +37,7 @@ _FIELDS = {
     "chdir": "current_working_directory",
     "time": "time_limit",
     "ntasks": "tasks",
+    "nodes": "nodes",
     "cpus-per-task": "cpus_per_task",
     "mem-per-cpu": "memory_per_cpu",
     "gpus-per-task": "gpus_per_task",
@@ -76,7 +79,20 @@ class Rest:
 
     def jobs(self) -> Mapping[int, Seen]:
         said = self._look(f"{self._url}/jobs")
-        return by_id(_seen(job) for job in said.get("jobs", ()))
+        by_turn = sorted(
+            said.get("jobs", ()), key=lambda job: (-_number(job.get("priority")), _number(job.get("job_id")))
+        )
+        return by_id(map(_seen, by_turn))
+
+    def nodes(self) -> Sequence[Node]:
+        default = {
+            part["name"] for part in self._look(f"{self._url}/partitions").get("partitions", ()) if _takes_all(part)
+        }
+        return [
+            _node(one, partition, is_default=partition in default)
+            for one in self._look(f"{self._url}/nodes").get("nodes", ())
+            for partition in one.get("partitions", ())
+        ]
 
     def past(self, ids: Collection[int]) -> Mapping[int, Seen]:
         found = {}
@@ -165,6 +181,29 @@ def _set(job: dict[str, Any], option: str) -> None:
     if field is None:
         raise RefusedError(f"slurmrestd knows no option {name!r}: leave it out, or let the server use sbatch")
     job[field] = int(value.rstrip("M")) if field in _NUMBERS else (value if equals else True)
+
+
+def _takes_all(partition: Mapping[str, Any]) -> bool:
+    """Whether jobs that name no partition go there."""
+    flags = partition.get("flags") or partition.get("partition", {}).get("flags") or ()
+    return any(str(flag).lower() == "default" for flag in flags)
+
+
+def _node(node: Mapping[str, Any], partition: str, *, is_default: bool) -> Node:
+    state = node.get("state")
+    cpus, megabytes, gpus = int(node["cpus"]), int(node["real_memory"]), count_gpus(str(node.get("gres") or ""))
+    return Node(
+        name=str(node["name"]),
+        partition=partition,
+        is_default=is_default,
+        up=all(is_up(str(word)) for word in (state if isinstance(state, list) else [state])),
+        has=Resources(cpus=float(cpus), memory_bytes=megabytes << 20, gpus=gpus),
+        idle=Resources(
+            cpus=float(cpus - int(node.get("alloc_cpus") or 0)),
+            memory_bytes=max(0, megabytes - int(node.get("alloc_memory") or 0)) << 20,
+            gpus=max(0, gpus - count_gpus(str(node.get("gres_used") or ""))),
+        ),
+    )
 
 
 def _seen(job: Mapping[str, Any]) -> Seen:

@@ -5,6 +5,7 @@ sbatch                              from the launch
 --comment                           whose it is, and what they call it
 --time                              its wall time, in whole minutes
 --ntasks, --cpus-per-task, …        its tasks: one group for each number of GPUs that tasks ask for
+--nodes                             as many as tasks, where each is to have its own
 --partition, --qos, …               the cluster's options, then the queue's, then the job's
 --no-requeue                        another attempt is ours to make
 """
@@ -42,9 +43,10 @@ class Group:
     cpus: int
     megabytes: int
     gpus: int
+    own_nodes: bool = False  # each has a node of its own
 
     def options(self) -> list[str]:
-        out = [f"--ntasks={self.count}"]
+        out = [f"--ntasks={self.count}", *([f"--nodes={self.count}"] if self.own_nodes else [])]
         if self.cpus:
             out.append(f"--cpus-per-task={self.cpus}")
         if self.megabytes:
@@ -77,12 +79,12 @@ def in_order(launch: Launch) -> list[TaskPlacement]:
     return [task for gpus in _gpu_counts(launch) for task in launch.placement.tasks if task.resources.gpus == gpus]
 
 
-def groups(launch: Launch) -> list[Group]:
+def groups(launch: Launch, *, own_nodes: bool = False) -> list[Group]:
     """Parts of a heterogeneous job never share a node, so tasks that differ in CPUs and memory alone are one part."""
     found = []
     for gpus in _gpu_counts(launch):
         asked = [task.resources for task in launch.placement.tasks if task.resources.gpus == gpus]
-        found.append(Group(len(asked), _most_cpus(asked), _most_megabytes(asked), gpus))
+        found.append(Group(len(asked), _most_cpus(asked), _most_megabytes(asked), gpus, own_nodes))
     return found
 
 
@@ -94,10 +96,11 @@ def render(
     output: str,
     wall_time_seconds: int | None,
     prelude: Sequence[str] = (),
+    own_nodes: bool = False,
 ) -> str:
     """The script; `command` starts the runtime on a node after the lines of `prelude`, `output` is where the script's
     own words go."""
-    parts = groups(launch)
+    parts = groups(launch, own_nodes=own_nodes)
     common = [
         f"--job-name={launch.handle}",
         f"--comment={_plain(f'{launch.user} {launch.name}')}",

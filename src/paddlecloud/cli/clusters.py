@@ -34,6 +34,8 @@ def _clusters(args: Namespace) -> None:
     with connect() as client:
         found = client.clusters()
     show.many(found, cluster_columns(), args.output, lambda one: one.name)
+    if args.output in ("table", "wide"):
+        shell.talk(*(f"{one.name} does not answer: {one.down}" for one in found if one.down is not None))
     if args.output in ("table", "wide") and (named := [one.name for one in found if one.memory_limit == "process"]):
         shell.talk(
             f"{', '.join(named)}: the memory limit holds per process only, and a task above it as a whole is ended "
@@ -44,6 +46,7 @@ def _clusters(args: Namespace) -> None:
 def cluster_columns() -> list[Column[Cluster]]:
     return [
         Column("NAME", lambda one: one.name),
+        Column("STATE", lambda one: "up" if one.down is None else "down"),
         Column("BACKEND", lambda one: one.backend, drop=3),
         Column("DEFAULT", lambda one: "yes" if one.default else "", drop=2),
         Column("POLICY", lambda one: one.policy, drop=1),

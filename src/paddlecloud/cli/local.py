@@ -44,6 +44,8 @@ def ensure_server(around: Surroundings, *, new: bool = False) -> Running:
     without the records that are gone."""
     running = answering(around.data_folder)
     if running is None:
+        if pid := hung(around.data_folder):
+            raise UnreachableError(hung_text(around.data_folder, pid))
         if not can_serve():
             raise ConfigError(
                 "no server is configured, and the parts that run one on this machine are not installed: "
@@ -85,9 +87,36 @@ def answering(folder: Path, *, ready: bool = False) -> Running | None:
 
     One whose database is away is asked all the same: its answer says so, and no other can take its place.
     """
+    running = _named(folder)
+    if running is None or not alive(running.pid):
+        return None
+    there = Profile(server=running.url, fingerprint=running.fingerprint)
+    return running if says_yes(there, "/readyz" if ready else "/healthz") else None
+
+
+def hung(folder: Path) -> int | None:
+    """The pid of a server of this data folder that runs and, as it was found, does not answer."""
+    running = _named(folder)
+    if running is None or not alive(running.pid):
+        return None
+    try:
+        words = Path(f"/proc/{running.pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    return running.pid if b"serve" in words else None  # else the number is another process's by now
+
+
+def hung_text(folder: Path, pid: int) -> str:
+    return (
+        f"the server of {folder} (pid {pid}) runs and does not answer; {folder / 'server.log'} may say why, and "
+        f"`kill -9 {pid}` ends it: jobs go on, and the next server takes them up"
+    )
+
+
+def _named(folder: Path) -> Running | None:
     try:
         plain = json.loads((folder / "server.json").read_bytes())
-        running = Running(
+        return Running(
             pid=int(plain["pid"]),
             url=str(plain["url"]),
             started_at=datetime.fromisoformat(plain["started_at"]),
@@ -95,8 +124,6 @@ def answering(folder: Path, *, ready: bool = False) -> Running | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    there = Profile(server=running.url, fingerprint=running.fingerprint)
-    return running if alive(running.pid) and says_yes(there, "/readyz" if ready else "/healthz") else None
 
 
 def says_yes(there: Profile, path: str) -> bool:

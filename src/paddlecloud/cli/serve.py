@@ -76,6 +76,7 @@ class Status:
     jobs: Mapping[str, int]
     data: str
     configured: Configured | None
+    hung_pid: int = 0  # of a server that runs and does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +229,7 @@ def _status(args: Namespace) -> int:
         jobs=_jobs_by_state(around) if running else {},
         data=str(around.data_folder),
         configured=_configured(around),
+        hung_pid=0 if running else local.hung(around.data_folder) or 0,
     )
     used = found.configured
     show.one(found, args.output, used.url if used else found.url, _status_text)
@@ -248,6 +250,8 @@ def _configured(around: Surroundings) -> Configured | None:
 
 def _status_text(found: Status) -> str:
     lines = [f"commands go to {found.configured.text}"] if found.configured else []
+    if found.hung_pid:
+        return "\n".join([*lines, local.hung_text(Path(found.data), found.hung_pid)])
     if not found.running:
         return "\n".join([*lines, f"no server runs in {found.data}{_how_to_start(found)}"])
     jobs = ", ".join(f"{count} {state}" for state, count in found.jobs.items()) or "none"

@@ -21,21 +21,23 @@ _FEW = 16
 
 
 @contextmanager
-def room_for(what: str) -> Iterator[None]:
-    """Say a full disk in our words."""
+def room_for(what: str, folder: str = "") -> Iterator[None]:
+    """Say a full disk in our words; `folder` is where, unless the error tells."""
     try:
         yield
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise FullError(f"no space left on the server for {what}; free some, then send it again") from None
+        named = error.filename if isinstance(error.filename, str) and os.path.isabs(error.filename) else ""
+        where = f", in {folder or os.path.dirname(named)}," if folder or named else ""
+        raise FullError(f"no space left on the server{where} for {what}; free some, then send it again") from None
 
 
 def check_room(folder: str, size: int, spare: int) -> None:
     """Raise FullError unless `size` more bytes leave `spare` on the disk of a folder."""
     room = os.statvfs(folder)
     if room.f_bavail * room.f_frsize < size + spare:
-        raise FullError("no space left on the server for this upload; free some, then send it again")
+        raise FullError(f"no space left on the server, in {folder}, for this upload; free some, then send it again")
 
 
 def make_folder(path: str) -> None:

@@ -59,7 +59,7 @@ class Uploads:
         for digest, data in chunks:
             _check_chunk(digest, data)
         plan = self._plans.get(user, _Plan("", {}))
-        with disk.room_for("this upload"):
+        with disk.room_for("this upload", self.folder):
             self._objects(user).put(chunks, plan.places)
         for digest, _ in chunks:
             plan.places.pop(digest, None)
@@ -99,6 +99,10 @@ class Uploads:
                 for leftover in (folder / "trees").glob(disk.NEW + "*"):
                     disk.remove_tree(str(leftover))
 
+    @property
+    def folder(self) -> str:
+        return str(self._root)
+
     def free_bytes(self) -> int:
         """What the disk has left for uploads."""
         room = os.statvfs(self._root)
@@ -120,7 +124,7 @@ class Uploads:
 
     def _seal(self, user: str, manifest: Manifest, tree: str) -> None:
         objects = self._objects(user)
-        with disk.room_for("this upload"), self._locked(user):
+        with disk.room_for("this upload", self.folder), self._locked(user):
             if not touched(tree):
                 objects.make(manifest)
                 lay_out(manifest, objects, tree)

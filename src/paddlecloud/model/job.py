@@ -198,6 +198,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
         default_factory=dict
     )  # what it asks of Slurm itself: partition, qos, constraint, …
     slurm_env: bool = False  # trainers also get the variables of a Slurm step, which some programs act upon
+    own_nodes: bool = False  # each trainer has a node of its own, where its cluster has nodes (Slurm)
     first_role_ends: bool = False  # the job ends when one role has its successes, or nothing of it runs any more
     openpai: OpenPai | None = None
     note: str = ""  # what the log of its first trainer begins with

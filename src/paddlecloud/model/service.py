@@ -8,7 +8,7 @@ from paddlecloud.model.job import Resources
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """A cluster that jobs may name. Capacity is None where it keeps its own queue or does not answer.
+    """A cluster that jobs may name. Capacity is None where it does not tell, or does not answer: `down` says why.
 
     `memory_limit` says whose memory the kernel limits: of a "task" as a whole, or of each "process" alone, where a task
     above its limit is ended about a second later. None: the cluster's own manager limits it.
@@ -21,6 +21,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     capacity: Resources | None = None
     free: Resources | None = None
     memory_limit: str | None = None
+    down: str | None = None  # why it does not answer; None: it is up
 
 
 class Queue(Struct, frozen=True, kw_only=True):

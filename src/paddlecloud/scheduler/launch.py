@@ -67,6 +67,7 @@ def launch(
         wall_time_seconds=job.wall_time_seconds,
         options=options_of(job.spec, queues or {}),
         slurm=job.spec.slurm_env,
+        own_nodes=job.spec.own_nodes,
         quiet_seconds=job.spec.hang.after_seconds or 0,
         mounts=tuple(mounts),
         cwd=cwd,

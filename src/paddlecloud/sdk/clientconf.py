@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from paddlecloud.model.errors import ConfigError, InvalidError
 from paddlecloud.sdk import privatefile
@@ -108,7 +109,7 @@ def read_paddle_config(file: Path) -> Mapping[str, str]:
     from paddlecloud import yamltext
 
     try:
-        whole = yamltext.read(file.read_text("utf-8"))
+        whole: Any = yamltext.read(file.read_text("utf-8"))
     except (InvalidError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not YAML: {error}") from None
     centers = whole.get("datacenters") if isinstance(whole, dict) else None

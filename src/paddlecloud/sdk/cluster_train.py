@@ -47,6 +47,7 @@ def cluster_train_spec(config: ClusterConfig, name: str, flags: Flags, asked: As
         job_spec(asked),
         inputs=inputs(config),
         queue=flags.get("where", ""),
+        own_nodes=True,
         requirements=flags.get("requirements", ""),
     )
 

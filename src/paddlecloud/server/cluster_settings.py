@@ -80,6 +80,11 @@ class ClusterSettings:
         kinds.text,
         "slurm: where its nodes reach this server, as https://box:8642; empty: they share its data folder.",
     )
+    pack: bool = setting(
+        False,
+        kinds.yes_or_no,
+        "slurm: trainers of cluster_train may share a node; false: --num_nodes counts nodes, with a trainer on each.",
+    )
     python: str = setting("python3", kinds.text, "slurm: the Python of its nodes, 3.8 or newer.")
     accounts: Mapping[str, str] = setting(
         kinds.Table(),

@@ -10,9 +10,12 @@ from pathlib import Path
 from paddlecloud.backends.base import Backend, View
 from paddlecloud.backends.examine import memory_limit_of
 from paddlecloud.backends.load import Setup, load
+from paddlecloud.backends.slurm import SlurmBackend
+from paddlecloud.backends.slurmnodes import Room
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
-from paddlecloud.model.job import DEFAULT, Resources
+from paddlecloud.model.job import DEFAULT, Job, Resources
 from paddlecloud.model.service import Cluster
+from paddlecloud.model.views import Forecast
 from paddlecloud.scheduler.plan import Snapshot, free
 from paddlecloud.server.cluster_settings import ClusterSettings
 from paddlecloud.server.config import kept_from_tasks, slurm_environment
@@ -55,6 +58,7 @@ def load_backends(
                 sbatch=cluster.sbatch,
                 accounts=cluster.accounts,
                 nodes_python=cluster.python,
+                pack=cluster.pack,
                 slurmrestd=cluster.slurmrestd,
                 token_file=cluster.token_file,
                 url=cluster.url,
@@ -93,8 +97,11 @@ class Clusters:
         self._backends = backends
         self._quotas = quotas
 
-    def offers(self, name: str, user: str) -> list[Offer]:
-        """The clusters that a job naming `name` may go to, in the order to try, and what limits its user there."""
+    def offers(self, name: str, user: str, own_nodes: Mapping[str, str] | None = None) -> list[Offer]:
+        """The clusters that a job naming `name` may go to, in the order to try, and what limits its user there.
+
+        `own_nodes` are the options, such as sbatch's, of a job whose trainers are to have nodes of their own.
+        """
         names = self._settings.default_clusters if name == DEFAULT else (name,)
         for named in names:
             if named not in self._settings.clusters:
@@ -109,23 +116,49 @@ class Clusters:
                 capacity=self._capacity(named),
                 standing=standings[named],
                 options=self._settings.clusters[named].options_of_jobs,
+                room=None if own_nodes is None or self._settings.clusters[named].pack else self._room(named, own_nodes),
             )
             for named in names
         ]
 
     def list(self, snapshot: Snapshot) -> list[Cluster]:
-        return [
-            Cluster(
-                name=name,
-                backend=cluster.backend,
-                policy=self._settings.policy(name),
-                default=name in self._settings.default_clusters,
-                capacity=snapshot.clusters.get(name),
-                free=free(snapshot, name) if name in snapshot.clusters else None,
-                memory_limit=self._memory_limit(name),
-            )
-            for name, cluster in self._settings.clusters.items()
-        ]
+        return [self._told(name, snapshot) for name in self._settings.clusters]
+
+    def forecast(self, job: Job) -> Forecast | None:
+        """Where a job stands that waits in the queue of its cluster."""
+        backend = None if job.placement is None else self._backends.get(job.placement.cluster)
+        return backend.forecast(job.handle) if isinstance(backend, SlurmBackend) else None
+
+    def _told(self, name: str, snapshot: Snapshot) -> Cluster:
+        answers = name in snapshot.clusters
+        capacity, left = (snapshot.clusters[name], free(snapshot, name)) if answers else (None, None)
+        if answers and capacity is None and (room := self._room(name, {})) is not None:
+            capacity, left = room.capacity, room.free
+        return Cluster(
+            name=name,
+            backend=self._settings.clusters[name].backend,
+            policy=self._settings.policy(name),
+            default=name in self._settings.default_clusters,
+            capacity=capacity,
+            free=left,
+            memory_limit=self._memory_limit(name),
+            down=None if answers else self._why_down(name),
+        )
+
+    def _why_down(self, name: str) -> str:
+        try:
+            self._backends[name].capacity()
+        except UnreachableError as error:
+            return error.message
+        return "it did not answer a moment ago"
+
+    def _room(self, name: str, options: Mapping[str, str]) -> Room | None:
+        """The partition of Slurm that a job with these options goes to; None: it is no Slurm, or does not tell."""
+        backend = self._backends[name]
+        try:
+            return backend.rooms.of(options) if isinstance(backend, SlurmBackend) else None
+        except UnreachableError:
+            return None
 
     def _memory_limit(self, name: str) -> str | None:
         try:

@@ -20,8 +20,9 @@ from paddlecloud.model.openpai import submitted as openpai
 from paddlecloud.model.state import LIVE, JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.user import User
-from paddlecloud.model.views import JobDetail, JobPage
+from paddlecloud.model.views import Forecast, JobDetail, JobPage
 from paddlecloud.scheduler.plan import Snapshot, forecast
+from paddlecloud.scheduler.queues import options_of
 from paddlecloud.server import submission
 from paddlecloud.server.audit import AuditService, Origin
 from paddlecloud.server.clusters import Clusters
@@ -153,7 +154,7 @@ class JobService:
             job=job.seen,
             tasks=tuple(self._jobs.tasks(job_id)),
             history=tuple(self._jobs.history(job_id)),
-            forecast=forecast(self._snapshot()).get(job_id) if job.state.waiting else None,
+            forecast=self._forecast(job),
             log_tasks=tuple(task_names(job)) if job.attempt and not has_no_logs else (),
             removed=tuple(removed),
             sending=self._sending(job),
@@ -222,13 +223,20 @@ class JobService:
             return killed
         raise ConflictError(f"{job_id} changes too quickly to be killed now: try again")
 
+    def _forecast(self, job: Job) -> Forecast | None:
+        """Where a job stands that waits here, or in the queue of its cluster."""
+        if job.state.waiting:
+            return forecast(self._snapshot()).get(job.id)
+        return self._clusters.forecast(job) if job.waits_there else None
+
     def _accepted(self, user: User, spec: JobSpec) -> JobSpec:
         submission.check_shape(spec, self._limits)
         spec = self._in_pfs(user, self._queues.enter(user.name, spec))
         if spec.registry:
             self._find_registry(user.name, spec.registry)
         limits = self._queues.limits(spec, self._limits)
-        accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name), limits)
+        own_nodes = options_of(spec, self._queues.terms) if spec.own_nodes else None
+        accepted = submission.accept(spec, self._clusters.offers(spec.cluster, user.name, own_nodes), limits)
         self._check_storage(user, accepted)
         return self._check_inputs(user, accepted) if accepted.inputs else accepted
 

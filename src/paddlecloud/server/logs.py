@@ -25,6 +25,8 @@ from paddlecloud.server.settings import JSON, ServerSettings
 
 FILE_BYTES = 16 * 1024 * 1024
 OLD_FILES = 2
+_REPEAT_SECONDS = 60.0
+_WARNINGS_KNOWN = 1000
 
 _request: ContextVar[Mapping[str, Any] | None] = ContextVar("request", default=None)
 
@@ -45,6 +47,7 @@ def configure(server: ServerSettings, file: Path, *, file_bytes: int = FILE_BYTE
     """Log to stderr. Where that is `file`, the file is this process's own, and is kept from growing for ever."""
     out: logging.Handler = _OwnFile(file, file_bytes) if _is_stderr(file) else logging.StreamHandler(sys.stderr)
     out.setFormatter(JsonLines() if server.log_format == JSON else TextLines())
+    out.addFilter(OncePerMinute())
     # What no line shows need not be looked up for each (Python's logging HOWTO, "Optimization").
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
@@ -70,6 +73,29 @@ def masked(text: str) -> str:
     if not any(hint in lowered for hint in _HINTS):
         return text
     return _SECRETS.sub(lambda found: f"{found[found.lastgroup or 0]}…", text)
+
+
+class OncePerMinute(logging.Filter):
+    """Lets a warning pass once a minute: a cluster that does not answer is asked twice a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed: dict[str, tuple[float, int]] = {}  # by its text: when it passed last, and how often it did not
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING or record.exc_info:
+            return True
+        text = f"{record.name}: {record.getMessage()}"
+        passed_at, repeated = self._passed.pop(text, (0.0, 0))
+        if 0 <= record.created - passed_at < _REPEAT_SECONDS:
+            self._passed[text] = passed_at, repeated + 1
+            return False
+        self._passed[text] = record.created, 0
+        if len(self._passed) > _WARNINGS_KNOWN:
+            del self._passed[next(iter(self._passed))]
+        if repeated:
+            record.msg, record.args = "%s (and %d times more since the last such line)", (record.getMessage(), repeated)
+        return True
 
 
 class TextLines(logging.Formatter):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import asdict, replace
 
+from paddlecloud.backends.slurmnodes import Room
 from paddlecloud.backends.slurmscript import check_option
 from paddlecloud.model import manual
 from paddlecloud.model.bos import parse_bos_url
@@ -49,6 +50,7 @@ class Offer:
     capacity: Resources | None
     standing: Standing
     options: tuple[str, ...] | None = None  # of Slurm, that a job may set itself; None: it is no Slurm
+    room: Room | None = None  # of a job whose trainers are to have nodes of their own; None: they need not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,7 @@ def _check_inputs(spec: JobSpec) -> None:
 def accept(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> JobSpec:
     """The job as it is recorded, if one of these clusters could run it within its user's limits."""
     _check_options(spec, offers)
+    offers = _open_to(offers, lambda offer: _too_few_nodes(spec, offer))
     offers = _open_to(offers, lambda offer: offer.standing.refusal(spec, offer.capacity))
     spec = replace(spec, job_type=_job_type(spec, offers))
     offers = _large_enough(spec, offers)
@@ -114,14 +117,14 @@ def _check_roles(spec: JobSpec, limits: Limits) -> None:
         seen.add(role.name)
     if not spec.first_role_ends and all(role.successes_needed == 0 for role in spec.roles):
         raise InvalidError("roles: no role needs a success, so the job could not end", field="roles")
+    if spec.tasks > limits.tasks:
+        raise InvalidError(
+            f"the job has {spec.tasks} tasks ({_counts(spec)}); this server takes {limits.tasks} at most", field="roles"
+        )
     if (ports := sum(role.count * role.port_count for role in spec.roles)) > PORTS_OF_A_JOB:
         raise InvalidError(
             f"the job asks for {ports} ports ({_counts(spec)}); {PORTS_OF_A_JOB} is the most: ask for fewer of a task",
             field="roles",
-        )
-    if spec.tasks > limits.tasks:
-        raise InvalidError(
-            f"the job has {spec.tasks} tasks ({_counts(spec)}); this server takes {limits.tasks} at most", field="roles"
         )
 
 
@@ -264,6 +267,18 @@ def _open_to(offers: Sequence[Offer], refuses: Callable[[Offer], PaddleCloudErro
         return left
     said = [refused for _, refused in refusals if refused is not None]
     raise type(said[0])("; ".join(dict.fromkeys(refused.message for refused in said)), field=said[0].field)
+
+
+def _too_few_nodes(spec: JobSpec, offer: Offer) -> InvalidError | None:
+    room = offer.room
+    if room is None or spec.tasks <= room.nodes:
+        return None
+    return InvalidError(
+        f"the job asks for {spec.tasks} nodes (--num_nodes), and partition {room.partition} of {offer.name} has "
+        f"{room.nodes}: ask for {room.nodes} at most, or let the operator set `pack = true` in "
+        f"[clusters.{offer.name}], by which trainers share nodes",
+        field="roles",
+    )
 
 
 def _job_type(spec: JobSpec, offers: Sequence[Offer]) -> str | None:

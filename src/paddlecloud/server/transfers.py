@@ -180,7 +180,8 @@ class Transfers:
         free = self._uploads.free_bytes()
         if needed > free:
             raise FullError(
-                f"{format_size(needed)} are to be sent and the server has room for {format_size(free)}; "
+                f"{format_size(needed)} are to be sent and the server has room for {format_size(free)} in "
+                f"{self._uploads.folder}; "
                 "ask its operator for more, or send less"
             )
 

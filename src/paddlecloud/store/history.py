@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from paddlecloud.model.job import Job, Moved
@@ -44,7 +46,10 @@ def moved(before: Job, after: Job, move: Move) -> Values:
 
 
 def of_job(connection: Connection, job: str) -> list[Moved]:
-    return [_moved(row) for row in connection.execute(_OF_JOB, {"of": job})]
+    """Its times never go back: a task may have ended on its node before the stop of its job was recorded here."""
+    rows = [_moved(row) for row in connection.execute(_OF_JOB, {"of": job})]
+    latest = accumulate((row.at for row in rows), max)
+    return [replace(row, at=at) for row, at in zip(rows, latest, strict=True)]
 
 
 def after(connection: Connection, seq: int, user: str | None, limit: int) -> list[Moved]:

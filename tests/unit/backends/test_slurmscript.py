@@ -71,6 +71,11 @@ def test_several_alike_are_one_step_whose_tasks_know_their_addresses() -> None:
     assert "hetjob" not in text
 
 
+def test_tasks_with_nodes_of_their_own_ask_for_as_many() -> None:
+    assert "#SBATCH --ntasks=3\n#SBATCH --nodes=3\n" in script(launch("a", "b", "c"), own_nodes=True)
+    assert "--nodes" not in script(launch("a", "b", "c"))
+
+
 def test_tasks_with_and_without_gpus_are_parts_of_which_each_is_told_all() -> None:
     mixed = launch("a", "b", pservers=["c"], gpus=2)
     text = script(mixed, options={"qos": "high"}, wall_time_seconds=60)

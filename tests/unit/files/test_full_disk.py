@@ -26,7 +26,7 @@ def refused(call, *arguments):
     try:
         call(*arguments)
     except FullError as error:
-        assert "no space left" in error.message, error
+        assert f"no space left on the server, in {root}/" in error.message, error
     else:
         raise AssertionError("it was not refused")
 

@@ -168,3 +168,23 @@ def test_a_log_that_goes_elsewhere_is_left_to_who_reads_it(tmp_path: Path) -> No
     )
     assert ran.stderr.count(b"\n") == 1001
     assert (tmp_path / "server.log").read_text() == ""
+
+
+def test_a_warning_that_repeats_is_written_once_a_minute() -> None:
+    once = logs.OncePerMinute()
+
+    def passes(seconds: float, text: str = "cluster hpc does not answer") -> str:
+        made = record("%s", text)
+        made.created = 1_700_000_000.0 + seconds
+        return made.getMessage() if once.filter(made) else ""
+
+    assert [bool(passes(seconds)) for seconds in (0, 0.5, 59.9)] == [True, False, False]
+    assert passes(1, "another") == "another"
+    assert passes(60) == "cluster hpc does not answer (and 2 times more since the last such line)"
+    assert passes(121) == "cluster hpc does not answer"
+    assert passes(-5) == "cluster hpc does not answer", "a clock that was put back hides nothing"
+    assert all(passes(200 + number / 100, f"{number}") for number in range(1100))
+    error = record("x")
+    error.levelno = logging.ERROR
+    assert once.filter(error)
+    assert once.filter(error)
