@@ -61,6 +61,10 @@ hdfs() {
     "$venv/bin/python" tools/hadoop.py "$venv/hdfs" || echo "HDFS could not be fetched; its tests are skipped" >&2
 }
 
+faketime() {
+    ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || install "libfaketime" libfaketime
+}
+
 # Clients of other systems from npm, each pinned by hash in tools/npm: nothing of theirs is run to install them.
 clients() {
     venv=${VENV:-.venv}
@@ -90,6 +94,7 @@ browser() {
 postgres
 slurm
 hdfs
+faketime
 clients
 ids
 browser

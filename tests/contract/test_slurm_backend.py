@@ -83,6 +83,13 @@ def test_out_of_memory_is_told_as_that(tmp_path: Path) -> None:
         assert "out of memory" in report.tasks[0].outcome
         report = wait_for(room.backend, both.handle, lambda report: report.tasks[0].state.ended)
         assert "out of memory" in report.tasks[0].outcome
+        # Several processes at once, quicker than the supervisor looks: the kernel kills one, and Slurm is silent
+        # until the whole gang has ended.
+        fill = f"{sys.executable} -c \"import time; held = b'x' * (45 << 20); time.sleep(3)\""
+        apart = {"ntasks-per-node": "1"}
+        several = room.start(f"{fill} & {fill} & {fill} & wait; exit 1", FOREVER, memory_bytes=100 << 20, options=apart)
+        report = wait_for(room.backend, several.handle, lambda report: report.tasks[0].state.ended)
+        assert "out of memory" in report.tasks[0].outcome
         room.close()
 
 

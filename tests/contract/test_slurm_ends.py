@@ -19,6 +19,7 @@ from paddlecloud.model import lifecycle, paths
 from paddlecloud.model.job import Placement
 from paddlecloud.model.state import JobState, StopReason
 from paddlecloud.model.task import TaskState
+from tests import slurm as engine
 from tests.contract.records import a_job
 from tests.contract.slurmroom import FOREVER, SlurmRoom, now
 from tests.launches import started, wait_for
@@ -142,25 +143,27 @@ def test_a_task_that_slurm_cannot_reach_writes_nothing_beside_the_next_attempt(r
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tasks", [1, 2])
-def test_a_job_whose_slurmstepd_was_killed_gives_its_nodes_back(room: SlurmRoom, tasks: int) -> None:
-    go = room.folder / "go"
-    launch = room.running(*[f"until [ -e {go} ]; do sleep 0.1; done"] * tasks, options=ONE_A_NODE)
-    job = room.job_of(launch)
-    watchers = _stepds(job)
-    assert watchers
-    for pid in watchers:
-        os.kill(pid, signal.SIGKILL)
-    go.touch()
-    report = room.end_of(launch)
-    assert {task.state for task in report.tasks} == {TaskState.SUCCEEDED}
-    room.backend.clean([launch.handle])
+@pytest.mark.parametrize(("tasks", "step"), [(1, "batch"), (2, "batch"), (2, "0")])
+def test_a_job_whose_slurmstepd_was_killed_gives_its_nodes_back(tmp_path: Path, tasks: int, step: str) -> None:
+    # Slurm that takes its time, as most do: it asks nodes for their jobs only every few minutes.
+    with engine.running(nodes=2, rest=False, accounting=False, timeout_seconds=300) as slurm:
+        room, go = SlurmRoom(tmp_path, slurm), tmp_path / "go"
+        launch = room.running(*[f"until [ -e {go} ]; do sleep 0.1; done"] * tasks, options={"ntasks-per-node": "1"})
+        watchers = _stepds(f"{room.job_of(launch)}.{step}")
+        assert watchers
+        for pid in watchers:
+            os.kill(pid, signal.SIGKILL)
+        go.touch()
+        report = room.end_of(launch)
+        assert {task.state for task in report.tasks} == {TaskState.SUCCEEDED}
+        room.backend.clean([launch.handle])
 
-    def given_back() -> bool:
-        room.backend.capacity()
-        return room.slurm.node_states() == dict.fromkeys(room.slurm.nodes, "idle")
+        def given_back() -> bool:
+            room.backend.capacity()
+            return slurm.node_states() == dict.fromkeys(slurm.nodes, "idle")
 
-    wait_until(given_back, "every node is idle again", seconds=90)
+        wait_until(given_back, "every node is idle again", seconds=90)
+        room.close()
 
 
 def _next_attempt(launch: Launch, before: Launch) -> Launch:
@@ -168,14 +171,14 @@ def _next_attempt(launch: Launch, before: Launch) -> Launch:
     return dataclasses.replace(launch, job=before.job, handle=handle, attempt=2, results=before.results)
 
 
-def _stepds(job: str) -> list[int]:
-    """The processes that watch the steps of a job, and its batch script, on every node."""
+def _stepds(step: str) -> list[int]:
+    """The processes that watch a step of a job, or its batch script, on every node."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words = (place / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
             continue
-        if words.startswith("slurmstepd: ") and f"[{job}." in words:
+        if words.startswith("slurmstepd: ") and f"[{step}]" in words:
             found.append(int(place.name))
     return found

@@ -133,12 +133,7 @@ class Leaf(NamedTuple):
             _join(folder)
 
     def ran_out_of_memory(self) -> bool:
-        version, folder = self.limiting.get("memory", (0, ""))
-        name = {1: "memory.oom_control", 2: "memory.events"}.get(version)
-        if name is None:
-            return False
-        words = _words(os.path.join(folder, name))
-        return "oom_kill" in words and words[words.index("oom_kill") + 1] != "0"
+        return _killed_for_memory(*self.limiting.get("memory", (0, ""))) > 0
 
 
 def settings(controller: str, version: int, limits: Limits) -> list[tuple[str, str, bool]]:
@@ -169,6 +164,19 @@ def limit_process(leaf: Leaf, limits: Limits) -> None:
         _lower(resource.RLIMIT_DATA, limits.memory_bytes)
     if "pids" not in leaf.limiting and limits.pids > 0:
         _lower(resource.RLIMIT_NPROC, limits.pids)
+
+
+def killed_for_memory_beside() -> int:
+    """How many processes of this process's own group the kernel has killed for memory: a cluster may limit that group,
+    and no leaf of ours is below it then."""
+    found = [hierarchy for hierarchy in hierarchies_of() if "memory" in hierarchy.controllers]
+    return sum(_killed_for_memory(hierarchy.version, hierarchy.folder) for hierarchy in found)
+
+
+def _killed_for_memory(version: int, folder: str) -> int:
+    name = {1: "memory.oom_control", 2: "memory.events"}.get(version)
+    words = [] if name is None else _words(os.path.join(folder, name))
+    return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else 0
 
 
 def processes(folders: tuple[str, ...]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Watches the memory of a task where no control group limits it, since an rlimit counts each process alone.
+"""Watches the memory of a task where no control group of ours limits it, since an rlimit counts each process alone.
 
 Invariant: a task is above its limit only if the memory that its processes share counts once. Looks take less than half
 a percent of a CPU: the dearer one is, the later is the next.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 
-from paddlecloud.runtime import processes, smallfiles
+from paddlecloud.runtime import cgroups, processes, smallfiles
 
 _FIRST_LOOK_SECONDS = 0.2
 _LOOK_SECONDS = 1.0
+_NEVER_SECONDS = 1e8
 _SHARE = 0.002  # of a CPU: the most for quick looks, and the most for exact ones
 # Pages of files are left out: the kernel takes them back when it needs memory.
 _QUICK = (b"\nRssAnon:", b"\nRssShmem:", b"\nVmSwap:")
@@ -19,14 +20,20 @@ _EXACT = (b"\nPss_Anon:", b"\nPss_Shmem:", b"\nSwapPss:")
 
 
 class MemoryWatch:
-    """Looked at now and then; `exceeded` stays true once the processes below this one are above the limit."""
+    """Looked at now and then; `exceeded` stays true once the processes below this one are above the limit, if any."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
+        self._killed_before = cgroups.killed_for_memory_beside()
         self._harmless = 0  # quick sums up to this need no exact look before its time
         self._next_exact = 0.0
-        self.next_look = time.monotonic() + _FIRST_LOOK_SECONDS
+        self.next_look = time.monotonic() + (_FIRST_LOOK_SECONDS if limit_bytes > 0 else _NEVER_SECONDS)
         self.exceeded = False
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the limit was exceeded, or that of the group which a cluster has put the task into."""
+        return self.exceeded or cgroups.killed_for_memory_beside() > self._killed_before
 
     def look(self) -> bool:
         """Look again; whether the limit is exceeded."""

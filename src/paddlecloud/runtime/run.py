@@ -291,7 +291,7 @@ class _Supervision:
             self._leaf.create(self._limits)
             command, reader = self._start(building)
             status = self._watch(command)
-            out_of_memory = self._leaf.ran_out_of_memory() or (self._memory is not None and self._memory.exceeded)
+            out_of_memory = self._leaf.ran_out_of_memory() or (self._memory is not None and self._memory.ran_out)
         finally:
             cgroups.end(self._leaf.folders)
         problem = smallfiles.read_all(reader).decode("utf-8", "replace")
@@ -330,8 +330,7 @@ class _Supervision:
         status: int | None = None
         deadline: float | None = None
         activity = Activity(self._task, self._log.fd, self._clock) if self._task.quiet_seconds else None
-        limited = "memory" in self._leaf.limiting or self._task.memory_bytes <= 0
-        self._memory = None if limited else MemoryWatch(self._task.memory_bytes)
+        self._memory = None if "memory" in self._leaf.limiting else MemoryWatch(self._task.memory_bytes)
         while status is None or (deadline is not None and processes.has_children()):
             found = self._next_signal(deadline, activity if deadline is None else None)
             if found == signal.SIGTERM and deadline is None:
@@ -381,10 +380,11 @@ class _Supervision:
         return outcome._replace(reason=reason, final=self._stopping or reason.startswith(_OUT_OF_MEMORY))
 
     def _reason(self, outcome: Outcome, out_of_memory: bool) -> str:
-        limit = f"its limit of {self._task.memory_bytes / 2**20:.1f} MiB"
+        megabytes = self._task.memory_bytes / 2**20
+        limit = f"its limit of {megabytes:.1f} MiB" if megabytes > 0 else "its cluster allows"
         if out_of_memory:
             return f"{_OUT_OF_MEMORY}: used more than {limit}"
-        if self._memory is not None and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
+        if self._memory is not None and megabytes > 0 and self._log.ends_with_any(_OUT_OF_MEMORY_WORDS):
             # An rlimit kills nobody: it refuses the memory, and only the program itself can tell.
             return f"{_OUT_OF_MEMORY}: a process asked for more than {limit}"
         if self._revoked:
