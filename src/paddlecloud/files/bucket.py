@@ -76,7 +76,7 @@ class Bucket:
             yield from self._client.list(folder or None, offset=offset, chunk_size=PAGE)
 
     def read(self, key: str, etag: str | None, start: int, end: int) -> bytes:
-        """Raise ConflictError if the object no longer has this etag; None if the store has no etags."""
+        """Raise ConflictError if the object no longer has this etag; pass None if the store has no etags."""
         with self._translated_errors(key):
             same: GetOptions = {"if_match": etag} if etag is not None else {}
             found = self._client.get(key, options={"range": (start, end), **same})
@@ -217,7 +217,7 @@ def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
             held, size, parts = [whole[PART_BYTES:]], size - PART_BYTES, parts + 1
             if parts >= PARTS:
                 most = format_size(PARTS * PART_BYTES)
-                raise TooLargeError(f"the store accepts at most {most} for a file of unknown size: send its size first")
+                raise TooLargeError(f"the store accepts at most {most} for a file of unknown size: split the file")
             yield whole[:PART_BYTES]
     if size:
         yield b"".join(held)

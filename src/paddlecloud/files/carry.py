@@ -121,7 +121,7 @@ class Brought:
         remove(str(self._root), self._name)
 
     def bring(self, source: Source, items: Sequence[Item], *, spare_bytes: int, progress: Progress) -> None:
-        """Download missing files; FullError, before the download if possible, rather than use `spare_bytes`."""
+        """Download missing files; FullError, if possible before the download, to keep `spare_bytes` free."""
         self.tree.mkdir(mode=0o755, parents=True, exist_ok=True)
         missing = self._missing(items)
         here = sum(item.size for item in items) - sum(item.size for item in missing)

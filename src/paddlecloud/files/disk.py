@@ -1,4 +1,4 @@
-"""Crash-safe writes.
+"""Writes files so that they survive a crash.
 
 Invariant: a name appears only once its bytes are on disk, and a full disk leaves no partial file.
 """

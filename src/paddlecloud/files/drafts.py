@@ -44,7 +44,7 @@ class _About:
 
 
 class Drafts:
-    """Create only one per folder: it keeps the open drafts in memory."""
+    """Create only one instance per folder: it keeps the open drafts in memory."""
 
     def __init__(self, folder: Path, *, boot: str) -> None:
         self._folder = str(folder)

@@ -105,7 +105,7 @@ class _Order(Generic[T]):
             self._waiting[name] = None
 
     def _blocker(self, name: str) -> str | None:
-        """A folder that sorts before the name and may still appear; once the shortest can no longer, none can."""
+        """A folder that sorts before the name and may still appear; if the shortest cannot, none can."""
         for folder in _before(name):
             if folder > self._last_yielded and folder not in self._settled:
                 return folder if folder + "/" > self._position else None

@@ -3,7 +3,7 @@
 chunks/<digest>               a chunk with a verified hash, kept until a tree uses it or for a day; a chunk that the
                               manifest lists as a complete file becomes an object at once
 partial/                      large files that are being filled (partial.py)
-objects/<content>.<size>[.x]  a complete file, never changed again; `.x` is executable, since hard links share a mode
+objects/<content>.<size>[.x]  a complete file, never changed again; `.x` if executable, since hard links share a mode
 parts/<digest>                a link whose target text names the object and position of a large file's chunk
 """
 

@@ -159,7 +159,7 @@ class S3Store:
                 yield from self._below(entry.path, [])
 
     def _listed_by_key(self, folder: str, after: str) -> Iterator[tuple[str, ObjectMeta | None]]:
-        """List a folder by key. Subfolders are skipped once one fills the end of a page."""
+        """List a folder by key. The rest of a subfolder is skipped once it fills the end of a page."""
         key = self._key(folder)
         offset = _joined(key, key_of(after)) if after else None
         inside = ""
