@@ -19,7 +19,7 @@ _CHANGED_SHARE = 100
 
 
 def fill(kind: str, folder: Path, *, files: int = SMALL_FILES) -> None:
-    """Fill a folder with new random bytes, since nothing is uploaded that the server already has."""
+    """Fill a folder with new random bytes, since the client does not upload what the server already has."""
     if kind == "large":
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "train.bin").open("wb") as file:

@@ -1,7 +1,7 @@
 """Measures transfers to and from the PFS by our command, the old client's calls, `cp`, and rclone with S3.
 
-Ours and the old client's calls are durable when they return; `cp` is followed by a sync, so that it is too. `cp` works
-on the same disk.
+Ours and the old client's calls are durable when they return; `cp` works on the same disk and is followed by a sync, so
+that it is durable too.
 """
 
 from __future__ import annotations

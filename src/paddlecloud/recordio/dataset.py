@@ -121,7 +121,7 @@ def cluster_files_reader(
     def reader() -> Iterator[Any]:
         mine = sorted(glob.glob(files_pattern))[own::trainer_count]
         if not mine:
-            _log.warning("no file of %s is for trainer %d of %d", files_pattern, own, trainer_count)
+            _log.warning("no file matching %s belongs to trainer %d of %d", files_pattern, own, trainer_count)
         for path in mine:
             _log.info("append file: %s", path)
             with open(path, "rb") as file:

@@ -1,6 +1,6 @@
 """Reads records with several processes, each of which reads, checks and decodes chunks.
 
-Results come in the order of the files. Each process is at most two chunks ahead of the consumer, so memory is bounded.
+Results come in the order of the files. At most two chunks per process are read ahead, so memory is bounded.
 If a process is killed, the consumer gets an error instead of waiting forever.
 """
 

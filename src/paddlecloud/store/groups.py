@@ -167,7 +167,7 @@ def _check_users(connection: Connection, names: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise NotFoundError(
-                f"there is no user {name[:80]!r} to be a member: add them first (paddlecloud user add)", field="members"
+                f"there is no user {name[:80]!r}: add the user first (paddlecloud user add)", field="members"
             )
 
 

@@ -130,7 +130,7 @@ def test_trainers_read_the_items_of_their_shards(tmp_path: Path) -> None:
 def test_a_trainer_without_a_file_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     split(numbers(3), 5, f"{tmp_path}/%05d.pickle")
     assert list(cluster_files_reader(f"{tmp_path}/*", 2, 1)()) == []
-    assert "is for trainer 1 of 2" in caplog.text
+    assert "belongs to trainer 1 of 2" in caplog.text
 
 
 def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
