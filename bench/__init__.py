@@ -1,1 +1,1 @@
-"""Measurements beside a floor or a peer, in the same run: each prints one table and a ratio."""
+"""Benchmarks against a baseline or another product in the same run; each prints one table and a ratio."""

@@ -1,4 +1,4 @@
-"""Our client in a process of its own, as rclone is in one: what is measured includes its start."""
+"""Runs our client in a separate process, like rclone, so that measurements include its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddlecloud.sdk.profile import Profile
 
 
 def main() -> None:
-    """`up PROFILE FOLDER`, or `down PROFILE JOB FOLDER`, which brings what is new or has changed."""
+    """`up PROFILE FOLDER`, or `down PROFILE JOB FOLDER`, which downloads new and changed files."""
     verb, profile, *rest = sys.argv[1:]
     with Client(Profile(**json.loads(profile))) as client:
         if verb == "up":

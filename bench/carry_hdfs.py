@@ -1,4 +1,4 @@
-"""Who carries files by WebHDFS, in a process of its own: PyPI's hdfs, as its users call it."""
+"""Transfers files by WebHDFS in a separate process, with PyPI's hdfs as its users call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who carries files into the PFS and out of it, in a process of its own: our command's way, or the old client's."""
+"""Transfers files to and from the PFS in a separate process, as our command or the old client does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _old_up(old: GoClient, source: str, target: str) -> None:
-    """As its `cp` does, file by file; it knows no folders, so somebody makes them first."""
+    """Upload file by file, as the old client's `cp` does; it cannot create folders, so create them first."""
     files = sorted(path for path in Path(source).rglob("*") if path.is_file())
     for folder in sorted({path.parent for path in files}):
         old.mkdir(f"{target}/{folder.relative_to(source)}")

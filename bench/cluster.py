@@ -1,4 +1,4 @@
-"""Jobs of `true` on a Slurm of four nodes: through us beside by sbatch alone, and one look at 5,000 of them."""
+"""Measures jobs of `true` on a four-node Slurm, through PaddleCloud and by sbatch, and one report of 5,000."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.waiting import wait_until  # noqa: E402
 
 JOBS = 200
 QUEUED = 5000
-GOAL_OVERHEAD = 0.20  # of the total
-PYTHON = "PATH=/usr/local/bin:/usr/bin:/bin; exec python3 -I -S -c pass"  # the least that a runtime in Python can cost
+GOAL_OVERHEAD = 0.20  # of the total time
+PYTHON = "PATH=/usr/local/bin:/usr/bin:/bin; exec python3 -I -S -c pass"  # the minimum cost of a Python runtime
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 
 def _cluster() -> contextlib.AbstractContextManager[slurm.Slurm]:
-    """As patient with its nodes as Slurm is everywhere but in tests of faults: all of them share this machine."""
+    """Use Slurm's usual timeouts for nodes instead of the tests' short ones: all nodes share this machine."""
     return slurm.running(
         nodes=4, cpus=8, gpus=0, accounting=False, rest=False, timeout_seconds=slurm_conf.PATIENT_SECONDS
     )
@@ -93,11 +93,11 @@ def _many(client: Client, count: int) -> None:
 
 
 def _all_done(cluster: slurm.Slurm) -> None:
-    wait_until(lambda: not cluster.run("squeue", "--noheader").strip(), "Slurm has done with all", seconds=60)
+    wait_until(lambda: not cluster.run("squeue", "--noheader").strip(), "Slurm has finished all jobs", seconds=60)
 
 
 def _looks() -> tuple[list[float], list[float]]:
-    """How many milliseconds one look takes at jobs that all wait: the nodes are taken by one job that stays."""
+    """Milliseconds of one report of jobs that all wait, since one long job occupies the nodes."""
     with _cluster() as cluster, tempfile.TemporaryDirectory() as name:
         cluster.submit("sleep 3600", "--nodes=4", "--exclusive")
         made = Cluster(name="hpc", options={"exclusive": "true"}, accounts={})
@@ -114,10 +114,10 @@ def _looks() -> tuple[list[float], list[float]]:
 
 
 def _look(backend: SlurmBackend, handles: list[str]) -> list[float]:
-    """The first of them is not counted: it opens the folders of all."""
+    """Leave out the first report, which opens the folders of all jobs."""
     took = [seconds(lambda: _all_wait(backend, handles))]
     while len(took) < 6:
-        time.sleep(2 + 11 * took[-1])  # until it asks again
+        time.sleep(2 + 11 * took[-1])  # until the backend queries Slurm again
         took.append(seconds(lambda: _all_wait(backend, handles)))
     return [1000 * one for one in took[1:]]
 

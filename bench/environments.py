@@ -1,4 +1,4 @@
-"""From submit to the final state of a job that needs no packages, and of one whose environment is there already."""
+"""Measures submit to final state for a job without packages and for one with a cached environment."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _fill(without: Path, having: Path) -> None:
-    """Two folders, one of which asks for a package that no machine has."""
+    """Create two folders, one of which requires a package that no machine has installed."""
     without.mkdir()
     having.mkdir()
     made = wheel(having, PACKAGE, "")

@@ -1,6 +1,6 @@
-"""The folders that are moved: one large file, or many small ones, and then 1 % of either changed.
+"""Creates the folders that benchmarks transfer: one large file or many small ones; then changes 1 %.
 
-Runs as a job too, which writes the same into its results: standard library only.
+It also runs as a job that writes the same into its results, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHANGED_SHARE = 100
 
 
 def fill(kind: str, folder: Path, *, files: int = SMALL_FILES) -> None:
-    """Random bytes, new each time: nothing would be sent of what a server has."""
+    """Fill a folder with new random bytes, since the client does not upload what the server already has."""
     if kind == "large":
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "train.bin").open("wb") as file:
@@ -31,7 +31,7 @@ def fill(kind: str, folder: Path, *, files: int = SMALL_FILES) -> None:
 
 
 def change(kind: str, folder: Path) -> None:
-    """1 % of the large file, in one piece in the middle of it; or every hundredth of the small ones."""
+    """Change 1 % of the large file, in one piece in its middle, or every hundredth small file."""
     if kind == "large":
         with (folder / "train.bin").open("r+b") as file:
             file.seek(LARGE_BYTES // 2)
@@ -49,7 +49,7 @@ def _write_small(folder: Path, number: int) -> None:
 
 
 def _main() -> None:
-    """Fill a folder, say so, wait for a file to appear, change the folder, say so."""
+    """Fill a folder, report it, wait for a file to appear, change the folder, report that."""
     kind, folder, gate = sys.argv[1:]
     fill(kind, Path(folder))
     print("filled", flush=True)

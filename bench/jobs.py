@@ -1,4 +1,4 @@
-"""From submit to the final state of `true`, one job and 500 of them, beside bare processes and other job launchers."""
+"""Measures submit to final state for one and for 500 jobs of `true`, against bare processes and other launchers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ JOBS = 500
 SINGLE_JOBS = 20
 GOAL_MILLISECONDS = 100
 GOAL_RATE = 100
-GOAL_RATIO = 2  # of our rate to Slurm's
-# More room than the machine has: a job of `true` should wait for nothing but its own start.
+GOAL_RATIO = 2  # our rate divided by Slurm's
+# More resources than the machine has: a job of `true` should only wait for its own start.
 CONFIG = '[clusters.local]\nbackend = "local"\ncpus = 64\nmemory = "64Gi"\n'
-UNISOLATED = f"{CONFIG}isolate = false\n"  # as the others run theirs: no namespaces, no control groups
+UNISOLATED = f"{CONFIG}isolate = false\n"  # as other launchers run jobs: without namespaces and control groups
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def _one(client: Client) -> None:
 
 
 def many(client: Client, last: int) -> None:
-    """All of them by one client on one connection, no files; their ends are read from the stream of events."""
+    """Submit all jobs with one client on one connection, without files; watch for their ends in the event stream."""
     waiting = {client.submit(command="true").id for _ in range(JOBS)}
     for moved in client.events(follow=True, after=last):
         if moved.to_state.final and moved.job in waiting:

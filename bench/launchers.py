@@ -1,6 +1,6 @@
-"""Other people's ways to run a job here, behind one question: how long do so many jobs of `true` take?
+"""Measures how long other launchers take to run a number of jobs of `true` on this machine.
 
-Each is asked by the quickest client it has, looks for the ends of jobs as often as makes sense, and keeps their logs.
+Each is used through its fastest client, polled as often as makes sense, and keeps its logs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SINGLE_JOBS = 10
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """`batch` is how many jobs at once are worth waiting for."""
+    """`batch` is the number of jobs to run at once without waiting too long."""
 
     name: str
     running: Callable[[], AbstractContextManager[Jobs]]
@@ -39,7 +39,7 @@ class Measured:
 
 
 def measured(batch: int, repeats: int) -> dict[str, Measured]:
-    """Every launcher that runs here, one after the other; of one that does not, stderr says why."""
+    """Measure every launcher that runs here, one after the other; stderr says why others do not."""
     found = {}
     for launcher in (
         Launcher("Slurm", _slurm, batch),
@@ -65,7 +65,7 @@ def _measure(launcher: Launcher, jobs: Jobs, repeats: int) -> Measured:
 
 
 def _at(pause: float, action: Callable[[], None]) -> float:
-    """How long an action takes after a pause: who looks once a second is asked at all times of that second."""
+    """Time an action after a pause, so that a launcher that polls once a second is measured at varying moments."""
     time.sleep(pause)
     return seconds(action)
 
@@ -85,7 +85,7 @@ def _torchx() -> Iterator[Jobs]:
 @contextmanager
 def _ray() -> Iterator[Jobs]:
     ray = installed("ray", RAY)
-    # Its sockets are in there, and the path of a socket may have 107 letters.
+    # It contains Ray's sockets, and a socket's path may have at most 107 characters.
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         port, dashboard, agent, client = free_ports(4)
         command = [
@@ -106,7 +106,7 @@ def _ray() -> Iterator[Jobs]:
 
 @contextmanager
 def _within(program: Path, script: str, *words: str) -> Iterator[Jobs]:
-    """A process in the environment of a program: runs as many jobs as each line says, answers with how they ended."""
+    """Start a process in a program's environment: it runs as many jobs as each line says, and prints how they ended."""
     command = [str(program.with_name("python")), str(Path(__file__).with_name(script)), *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:

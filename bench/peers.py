@@ -1,4 +1,4 @@
-"""Other people's programs to measure beside: each in an environment of its own, made once and kept between runs."""
+"""Installs other products to compare with, each in its own environment, which is kept between runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _UV = Path(sys.executable).with_name("uv")
 
 
 class LeftOut(Exception):
-    """Why something cannot be measured here."""
+    """Something cannot be measured here; the message says why."""
 
 
 def installed(program: str, package: str) -> Path:
-    """A program of a pinned package; LeftOut where it cannot be installed."""
+    """A program of a pinned package; LeftOut if it cannot be installed."""
     environment = FOLDER / package
     found = environment / "bin" / program
     if not found.exists():
@@ -36,7 +36,7 @@ def installed(program: str, package: str) -> Path:
 
 
 def library(package: str) -> Path:
-    """The Python of an environment that has a pinned package; LeftOut where it cannot be installed."""
+    """The Python of an environment with a pinned package; LeftOut if it cannot be installed."""
     whole = FOLDER / package / "installed"
     if not whole.exists():
         installed("nothing-of-that-name", package)

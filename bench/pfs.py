@@ -1,6 +1,7 @@
-"""Files into the PFS and out of it: our command, the old client's calls, `cp` on the same disk, and rclone with S3.
+"""Measures transfers to and from the PFS by our command, the old client's calls, `cp`, and rclone with S3.
 
-Ours and the old calls are durable when they return; `cp` is followed by a sync, so that it is too.
+Ours and the old client's calls are durable when they return; `cp` works on the same disk and is followed by a sync, so
+that it is durable too.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Lab:
         client.accounts.change_user(client.profile.user, password=PASSWORD)
 
     def measure(self, kind: str, number: int, times: Times) -> None:
-        """Every way up, then every way down; who begins changes from repeat to repeat."""
+        """Measure every upload, then every download; the order alternates from repeat to repeat."""
         work = self._work / f"{kind}-{number}"
         folder = work / "sent"
         folders.fill(kind, folder)

@@ -1,6 +1,6 @@
-"""PLSC's example, 10,000 classes by two trainers: pictures a second, minutes to a goal, and what the platform costs.
+"""Measures PLSC's example with 10,000 classes and two trainers: images per second, minutes to a goal, and overhead.
 
-It needs the Python with PaddlePaddle that `make frameworks` makes, and takes about twenty minutes.
+It needs the Python with PaddlePaddle that `make frameworks` installs, and takes about twenty minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OURS, TASKS = "platform", "job"
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A job that has ended: what it told of each pass, how long it took from its submit, and where CPU time went."""
+    """A finished job: the figures of each pass, the seconds since its submit, and the CPU seconds."""
 
     passes: list[dict[str, float]]
     seconds: float
@@ -57,7 +57,7 @@ class Trained:
         return max(one["test"] for one in self.passes)
 
     def minutes_to(self, goal: float) -> float | None:
-        """From the submit to the end of the first pass after which it is reached; None if it never was."""
+        """From the submit to the end of the first pass that reaches the goal; None if no pass did."""
         for one in self.passes:
             if one["test"] > goal:
                 return (self.seconds - (self.passes[-1]["seconds"] - one["seconds"])) / 60
@@ -67,7 +67,7 @@ class Trained:
 def main() -> None:
     given = arguments(__doc__ or "", repeats=1)
     if not PYTHON.exists():
-        raise SystemExit(f"PaddlePaddle is not at {PYTHON}: type `make frameworks`")
+        raise SystemExit(f"PaddlePaddle is not at {PYTHON}: run `make frameworks`")
     with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-") as name:
         folder = Path(name)
         _prepare(folder / "job")
@@ -103,7 +103,7 @@ def _train(client: Client, folder: Path, trainers: int, words: str) -> Trained:
 
 
 class Meter:
-    """CPU seconds while it runs: of the server, its helper and the job's supervisors; and of the job's processes."""
+    """Counts CPU seconds of the platform (the server, its helper and the job's supervisors) and of the job."""
 
     def __init__(self, pid: int) -> None:
         self.job = ""
@@ -132,7 +132,7 @@ class Meter:
 
 
 def _whose(pid: int, job: str) -> dict[int, str]:
-    """A job's processes have its id in their environment; the supervisor above them is called paddlecloud-run."""
+    """A job's processes have its id in their environment; their supervisor is an ancestor named paddlecloud-run."""
     found = dict.fromkeys(_platform(pid), OURS)
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -147,7 +147,7 @@ def _whose(pid: int, job: str) -> dict[int, str]:
 
 
 def _platform(pid: int) -> list[int]:
-    """The server and what it started, of which tasks are not a part: they outlive it."""
+    """The server and its child processes. Tasks are not among them, since they outlive the server."""
     found = [pid]
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -161,7 +161,7 @@ def _parent(number: int) -> int:
 
 
 def _cpu_seconds(number: int) -> float:
-    """Its own alone: what it waited for is counted by itself."""
+    """Only its own, since children are counted separately."""
     fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

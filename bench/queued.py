@@ -1,4 +1,4 @@
-"""A server with 10,000 jobs in its queue: how long a submit and a scheduling round take, and how much memory it has."""
+"""Measures submits, scheduling rounds and memory of a server with 10,000 jobs in its queue."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _verdict(empty: float, submit: float, round_: float, memory: float) -> str:
 
 
 def _take_all(client: Client) -> None:
-    """One job has all there is, so that every other one waits; it ends when the server does."""
+    """Submit one job that takes all resources, so that every other job waits; it ends when the server does."""
     host, _, port = client.profile.server.rpartition("//")[2].partition(":")
     watch = f"while not socket.socket().connect_ex(({host!r}, {port})): time.sleep(1)"
     job = client.submit(command=f'python3 -c "import socket, time\n{watch}"')
@@ -63,7 +63,7 @@ def _take_all(client: Client) -> None:
 
 
 def _round_seconds(client: Client, before: dict[str, float]) -> float:
-    """How long the rounds took since then, on the average; the submit was followed by one at least."""
+    """The average duration of rounds since then; a submit is followed by at least one round."""
     name = "paddlecloud_round_seconds"
     while (now := _metrics(client))[f"{name}_count"] == before[f"{name}_count"]:
         time.sleep(0.02)
@@ -72,7 +72,7 @@ def _round_seconds(client: Client, before: dict[str, float]) -> float:
 
 
 def _metrics(client: Client) -> dict[str, float]:
-    """The server's own numbers."""
+    """The server's metrics."""
     lines = client.http.request("GET", "/metrics").data.decode().splitlines()
     words = [line.split() for line in lines if not line.startswith("#")]
     return {name: float(value) for name, value, *_ in words if "{" not in name}

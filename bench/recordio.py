@@ -1,8 +1,9 @@
-"""Records of 200 B, 10 KB and 1 MB into a file and out of it: ours, a plain implementation, TFRecord and webdataset.
+"""Measures writing and reading records of 200 B, 10 KB and 1 MB with several record libraries.
 
-Each library is in a process of its own. Files stay in the system's cache; nobody waits for the disk. What is read is
-handed out as bytes. Ours and the plain one check every checksum; TFRecord's package reads past its checksums, and a tar
-has none of its content. How libraries compare is the median of the repeats, in each of which they follow one another.
+The libraries are ours, a plain implementation, TFRecord and webdataset, each in its own process. Files stay in the
+system's cache, so nobody waits for the disk. Records are returned as bytes. Ours and the plain one verify every
+checksum; TFRecord's package ignores its checksums, and a tar has none for its content. Ratios are medians over the
+repeats; within a repeat the libraries run one after the other.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from bench.table import Row, arguments, grid, met, seconds, tell  # noqa: E402
 SIZES = {"200 B": 200, "10 KB": 10_000, "1 MB": 1_000_000}
 OURS, FLOOR = "PaddleCloud", "plain implementation (the floor)"
 SMALL_CHUNKS = "PaddleCloud, chunks of 4 MiB"
-SPEC_FLOOR = {"write": 84.0, "read": 136.0}  # MB/s at 200 B, as measured when the format was described
+SPEC_FLOOR = {"write": 84.0, "read": 136.0}  # MB/s at 200 B, measured when the format was specified
 GOAL_RATIO = 3
 PACKAGES = {"TFRecord": ("tfrecord", TFRECORD), "webdataset": ("webdataset", WEBDATASET)}
-MOST_RECORDS = {"TFRecord": 200_000, "webdataset": 20_000}  # they are slow with small ones; the rate is the same
+MOST_RECORDS = {"TFRecord": 200_000, "webdataset": 20_000}  # slow with small records; the rate does not change
 
 Of = tuple[str, str, str]  # compressor, size, verb
-Rates = dict[Of, dict[str, list[float]]]  # of each library
+Rates = dict[Of, dict[str, list[float]]]  # by library
 
 
 class Rate(NamedTuple):
-    """MB/s by the clock, and by the CPU time of the process, which others' work on the machine changes less."""
+    """MB/s by the clock and by the process's CPU time, which other load on the machine affects less."""
 
     clock: Rates
     cpu: Rates
@@ -69,7 +70,7 @@ def main() -> None:
 
 
 class Library:
-    """A process that writes and reads as it is asked."""
+    """A process that writes and reads on request."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin
@@ -82,9 +83,9 @@ class Library:
         print(json.dumps(asked._asdict()), file=self._asked, flush=True)
 
     def answer(self) -> tuple[float, float]:
-        """Seconds by the clock, and of CPU time."""
+        """Elapsed seconds and CPU seconds."""
         if not (line := self._answers.readline()):
-            raise SystemExit("a library ended without an answer; its error is above")
+            raise SystemExit("a library's process ended without an answer; see its error above")
         clock, cpu = line.split()
         return float(clock), float(cpu)
 
@@ -123,7 +124,7 @@ def _measure(
     number: int,
     rate: Rate,
 ) -> None:
-    """Each library in turn; who begins changes from repeat to repeat."""
+    """Measure each library in turn; the order alternates from repeat to repeat."""
     names = list(libraries) if number % 2 else list(reversed(libraries))
     for who in names:
         count = min(max(1, megabytes * 1_000_000 // size), MOST_RECORDS.get(who, sys.maxsize))
@@ -136,7 +137,7 @@ def _measure(
 
 
 def _together(stack: ExitStack, count: int, megabytes: int, repeats: int, folder: Path) -> list[float]:
-    """So many processes, each of which reads its chunks of one file, at the same time."""
+    """Measure `count` processes that each read their chunks of one file at the same time."""
     own = Path(sys.executable)
     readers = [stack.enter_context(_running(own, "ours", f"snappy:{number}/{count}")) for number in range(count)]
     size, records = SIZES["10 KB"], max(1, megabytes * 2_000_000 // SIZES["10 KB"])
@@ -187,7 +188,7 @@ def _compared(rate: Rate) -> str:
 
 
 def _times(rates: Rates, ours: str) -> dict[Of, dict[str, float]]:
-    """How many times as fast as each of the others, by the repeats in which they were measured one after the other."""
+    """How many times as fast as each other library, by repeats measured one after the other."""
     return {
         of: {
             who: statistics.median(a / b for a, b in zip(by[ours], values, strict=True))

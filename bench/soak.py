@@ -1,4 +1,4 @@
-"""An hour of jobs of every kind of end on one server, whose memory, threads and open files must stay as they were."""
+"""Runs jobs of every kind for an hour on one server, whose memory, threads and open files must not grow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from paddlecloud.model.job import JobSpec, Resources, RoleSpec  # noqa: E402
 from paddlecloud.model.state import JobState  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
 
-# `tight` has room for one job, which is there all the time: whoever comes after waits too long.
+# `tight` has room for one job, which always occupies it: any other job there waits until it times out.
 CONFIG = """
 [jobs]
 schedule_limit = "60s"
@@ -48,7 +48,7 @@ LOG_BYTES = 2_000_000
 FILES = 40
 SAMPLE_SECONDS = 15.0
 ROWS = 8
-GROWTH = 1.15  # of the second half over the first, after the warm-up, that still counts as flat
+GROWTH = 1.15  # the second half over the first, after the warm-up, that still counts as flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Sample:
 
 
 class Kinds:
-    """The ways in which a job may end; each method runs one such job and returns its end."""
+    """The kinds of jobs; each method runs one job and returns its final state."""
 
     def __init__(self, client: Client, work: Path) -> None:
         self.client = client
@@ -106,7 +106,7 @@ class Kinds:
         return self._end(_spec("true", cluster="tight"))
 
     def lost(self) -> JobState:
-        """Its supervisor is killed once; the next attempt succeeds."""
+        """Kill its supervisor once; the next attempt succeeds."""
         job = self._submit(_spec("sleep 1"))
         self._reaches(job, JobState.RUNNING)
         for pid in _supervisors(job):
@@ -118,7 +118,7 @@ class Kinds:
         job = self._submit(_spec(f"yes a line of a long log | head -c {LOG_BYTES}; sleep 0.5"))
         read = sum(len(piece.text) for piece in self.client.logs(job, follow=True))
         if read < LOG_BYTES:
-            raise AssertionError(f"{job}: {read} of {LOG_BYTES} bytes of its log were read")
+            raise AssertionError(f"{job}: only {read} of {LOG_BYTES} bytes of its log were read")
         return self._wait(job)
 
     def files(self) -> JobState:
@@ -132,7 +132,7 @@ class Kinds:
             self.client.download(job, Path(place, "back"))
             back = Path(place, "back", job, "rank-0")
             if _digests(back) != _digests(folder):
-                raise AssertionError(f"{job}: its results are not what was sent")
+                raise AssertionError(f"{job}: its results differ from the uploaded files")
             return end
 
     def _end(self, spec: JobSpec) -> JobState:
@@ -154,7 +154,7 @@ class Kinds:
             self.client.kill(job)
 
 
-EXPECTED: dict[str, tuple[JobState, int]] = {  # the end of each kind, and how often it comes
+EXPECTED: dict[str, tuple[JobState, int]] = {  # by kind: its final state and its relative frequency
     "success": (JobState.SUCCESS, 20),
     "failed": (JobState.FAILED, 10),
     "signalled": (JobState.FAILED, 5),
@@ -184,7 +184,7 @@ def main() -> None:
     if given.write:
         keep("soak", text)
     if wrong:
-        raise SystemExit(f"{len(wrong)} jobs did not end as they should")
+        raise SystemExit(f"{len(wrong)} jobs did not end as expected: see the lines with wrong: above")
 
 
 def _soak(client: Client, work: Path, duration: float) -> tuple[Counter[str], list[str], list[Sample]]:
@@ -282,7 +282,7 @@ def _spec(
 
 
 def _supervisors(job: str) -> Iterator[int]:
-    """A task's processes have the job's id in their environment; the supervisor is above them."""
+    """A task's processes have the job's id in their environment; their supervisor is an ancestor."""
     for pid in _processes():
         with suppress(OSError):
             if job.encode() in Path(f"/proc/{pid}/environ").read_bytes():

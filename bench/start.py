@@ -1,6 +1,6 @@
-"""CPU time of the command, with its children: `--help`, and a question about a job, beside other job launchers.
+"""Measures the command's CPU time with its children, for `--help` and for a job query, against other job launchers.
 
-The others are asked for the help of their question, which no server has to answer: theirs is the shorter way.
+The other launchers run only the `--help` of their query, which needs no server: that favours them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOOR = "`python -c pass` (the floor)"
 HELP, QUERY = "`paddlecloud --help`", "`paddlecloud query_job`, answered by a server"
 GOAL_MILLISECONDS = 150
 GOAL_RATIO = 5
-MUCH_SLOWER = {DSTACK, SKYPILOT, RAY}  # than ours, by the goal
+MUCH_SLOWER = {DSTACK, SKYPILOT, RAY}  # the goal says that these are much slower than ours
 QUESTIONS = {
     TORCHX: ["torchx", "status"],
     DSTACK: ["dstack", "ps"],
@@ -73,7 +73,7 @@ def _write_client_conf(home: Path, profile: Profile) -> None:
 
 
 def _theirs(program: Path, words: list[str], repeats: int) -> list[Row]:
-    """`--help` of the whole command, and of its question."""
+    """Measure `--help` of the whole command and of its query."""
     with _home() as home:
         return [
             _row(f"`{' '.join(asked)} --help`", [str(program), *asked[1:], "--help"], home, repeats)
@@ -89,7 +89,7 @@ def _home() -> Iterator[Path]:
 
 def _row(what: str, command: list[str], home: Path, repeats: int) -> Row:
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    _cpu_milliseconds(command, env)  # the first run writes byte code
+    _cpu_milliseconds(command, env)  # the first run writes bytecode
     return Row(what, [_cpu_milliseconds(command, env) for _ in range(repeats)], "ms")
 
 

@@ -1,4 +1,4 @@
-"""How a measurement is told: repeated, as median and spread, in one table that docs/benchmarks.md can keep."""
+"""Prints measurements as a table with median and spread, which docs/benchmarks.md can include."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing measured, all repeats of it, in `unit`."""
+    """One measured quantity with all its repeats, in `unit`."""
 
     what: str
     values: Sequence[float]
@@ -37,8 +37,8 @@ class Row:
 def arguments(
     description: str, *, repeats: int, megabytes: int | None = None, other: bool = False
 ) -> argparse.Namespace:
-    """What a bench is told; `megabytes` is how much it handles, for those that can do with less; `other`: it compares
-    with another checkout."""
+    """Parse a benchmark's arguments. `megabytes` is the default amount of data, if it can be changed; `other` says that
+    it compares with another checkout."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--repeats", type=int, default=repeats, help=f"how often to measure (default {repeats})")
     if megabytes is not None:
@@ -58,7 +58,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def tell(name: str, rows: Sequence[Row], verdict: str, *, write: bool) -> None:
-    """Print the table with its ratio, and keep it in the page between its markers if asked."""
+    """Print the table and the verdict; with `write`, also put them into docs/benchmarks.md."""
     head = ("what", "median", "spread", "repeats")
     text = "\n".join([grid(head, [row.cells() for row in rows]), "", verdict])
     print(text)
@@ -67,30 +67,30 @@ def tell(name: str, rows: Sequence[Row], verdict: str, *, write: bool) -> None:
 
 
 def met(is_met: bool) -> str:
-    """What became of a goal."""
+    """The outcome of a goal."""
     return "met" if is_met else "missed"
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as Markdown writes it."""
+    """A Markdown table."""
     lines = [head, ["---" for _ in head], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def keep(name: str, text: str) -> None:
-    """Put a text, with the circumstances that it holds in, into the page between its markers."""
+    """Put a text, with the machine and date it was measured on, into the page between its markers."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     page = PAGE.read_text(encoding="utf-8")
     before, found, rest = page.partition(begin)
     _, found_end, after = rest.partition(end)
     if not found or not found_end:
-        raise SystemExit(f"{PAGE} has no place for {name}: it needs the lines {begin} and {end}")
+        raise SystemExit(f"{PAGE} has no place for {name}: add the lines {begin} and {end}")
     kept = f"{begin}\n{text}\n\n{_circumstances(name)}\n{end}"
     PAGE.write_text(f"{before}{kept}{after}", encoding="utf-8")
 
 
 def _figure(value: float) -> str:
-    """Three figures that mean something, never in powers of ten."""
+    """Three significant figures, without exponents."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 

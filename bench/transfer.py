@@ -1,6 +1,6 @@
-"""Folders up and results down, whole and again with 1 % changed, beside rclone and a SeaweedFS on the same disk.
+"""Measures uploads and downloads, complete and with 1 % changed, against rclone with SeaweedFS on the same disk.
 
-Ours are hashed on both sides, and durable when an upload returns.
+Our transfers are hashed on both sides, and an upload is durable when it returns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paddlecloud.sdk.client import Client  # noqa: E402
 NAMES = {"large": "1 GiB in one file", "small": f"{folders.SMALL_FILES:,} files of 4 KiB"}
 CARRY = [sys.executable, str(Path(__file__).with_name("carry.py"))]
 CONFIG = '[clusters.local]\nbackend = "local"\ncpus = 4\nmemory = "16Gi"\n'
-REST_SECONDS = 4.0  # what was written just now is fetched in a slower way, for fear that it still changes
+REST_SECONDS = 4.0  # files written just now are downloaded in a slower way, since they may still change
 
 Times = defaultdict[str, list[float]]
 Ours = Callable[[], None]
@@ -41,7 +41,7 @@ def main() -> None:
     for number in range(given.repeats):
         with _lab(peer, number) as lab:
             lab.measure("large", ours, theirs)
-    # All in one: ext4 looks at every inode that was freed in the last minutes before it takes a new one.
+    # Use one server for all: ext4 checks every inode freed in the last minutes before it allocates a new one.
     with _lab(peer) as lab:
         for _ in range(given.repeats):
             lab.measure("small", ours, theirs)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 class _Lab:
-    """Both servers, with nothing in them, and a disk to work on; `measured` counts the repeats, those before it too."""
+    """Both servers, empty, and a disk to work on; `measured` counts repeats, including earlier ones."""
 
     def __init__(self, work: Path, client: Client, bucket: s3.S3 | None, measured: int) -> None:
         self._work = work
@@ -91,7 +91,7 @@ class _Lab:
                 job.change()
 
     def _measure_both(self, ours: tuple[list[float], Ours], theirs: tuple[list[float], Theirs]) -> None:
-        """Both, one after the other; who begins changes from repeat to repeat, since memory is cold for the first."""
+        """Measure both in turn; the order alternates from repeat to repeat, since the first finds a cold cache."""
         sides = [ours]
         if bucket := self._bucket:
             sides.append((theirs[0], lambda: theirs[1](bucket)))
@@ -109,7 +109,7 @@ def _lab(peer: s3.Programs | None, measured: int = 0) -> Iterator[_Lab]:
 
 
 class _Job:
-    """A job that writes what is measured on its way down, and changes it when told to."""
+    """A job that writes the files to download, and changes them on request."""
 
     def __init__(self, client: Client, kind: str, gate: Path) -> None:
         self._client = client
@@ -141,7 +141,7 @@ class _Job:
 
 
 def _settled(action: Callable[[], None]) -> float:
-    """How long an action takes once nothing of the one before it is waiting for the disk."""
+    """Time an action after all earlier writes have reached the disk."""
     os.sync()
     return seconds(action)
 

@@ -1,6 +1,7 @@
-"""The rate of jobs of this code and of another checkout, by turns in one run: whether a change made it slower.
+"""Compares the job rate of this code with that of another checkout, alternating in one run.
 
-`python bench/turns.py --other ../before` compares with the checkout there, whose `.venv` its `make check` has made.
+It shows whether a change made jobs slower. `python bench/turns.py --other ../before` compares with that checkout, whose
+`.venv` is created by its `make check`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files into the PFS and out of it by WebHDFS, with PyPI's hdfs as it is, beside our own command.
+"""Measures transfers to and from the PFS by WebHDFS with PyPI's hdfs, against our own command.
 
-Both are durable when they return. The client of HDFS sends one file after the other, each by two requests.
+Both are durable when they return. The HDFS client sends one file after the other, with two requests each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _measure(client: Client, work: Path, kind: str, number: int, times: Times) -> None:
-    """Both ways up, then both ways down; who begins changes from repeat to repeat."""
+    """Measure both uploads, then both downloads; the order alternates from repeat to repeat."""
     sent, home = work / "sent", client.pfs.datacenters()[0].home
     folders.fill(kind, sent, files=FILES)
     theirs = f"/user/{client.profile.user}/hdfs-{kind}-{number}"

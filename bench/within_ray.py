@@ -1,4 +1,4 @@
-"""Runs in Ray's environment: jobs of `true` by its own client, as many as each line says, on the server it is told."""
+"""Runs in Ray's environment: submits as many jobs of `true` as each input line says, by Ray's own client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs in the environment of one library of records: writes or reads a file as each line asks, and answers the seconds
-that it took and the seconds of CPU time among them.
+"""Runs in the environment of one record library: writes or reads a file as each input line requests.
 
-Whoever reads gets each record as bytes that may be kept, whatever the library itself gives out.
+It prints the elapsed seconds and the CPU seconds. Readers receive each record as bytes that they could keep, whatever
+the library itself returns.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def _write(write: Write, file: str, size: int, count: int) -> tuple[float, float
 
 
 def _read(read: Read, file: str, size: int, count: int) -> tuple[float, float]:
-    """All records, each dropped for the next: `sum` and `map` take less time than any library does."""
+    """Read all records and drop each one: `sum` and `map` take less time than any library does."""
     totals: list[int] = []
     taken = _timed(lambda: totals.append(sum(map(len, read(file)))))
     if count and totals != [count * size]:
-        raise SystemExit(f"{totals[0]} bytes came back of {count} records of {size}")
+        raise SystemExit(f"{totals[0]} bytes were read instead of {count} records of {size} bytes")
     return taken
 
 
@@ -61,7 +61,7 @@ def _timed(action: Callable[[], None]) -> tuple[float, float]:
 
 
 def _records(size: int) -> list[bytes]:
-    """Words of a small language: about half of it compresses away."""
+    """Text of random words: about half of it compresses away."""
     chance = random.Random(1)
     words = [chance.randbytes(chance.randint(3, 9)) for _ in range(3000)]
     text = b" ".join(chance.choices(words, k=DISTINCT_BYTES // 6))
@@ -85,7 +85,7 @@ def ours(compressor: str, chunk_bytes: int = CHUNK_BYTES) -> tuple[Write, Read]:
 
 
 def floor(compressor: str) -> tuple[Write, Read]:
-    """RecordIO as one writes it down: a list of records, a stream in memory for each chunk, two steps a record."""
+    """A simple implementation of RecordIO: a list of records, an in-memory stream per chunk, two steps per record."""
     import cramjam
 
     is_snappy = compressor == "snappy"
@@ -132,7 +132,7 @@ def _floor_chunk(out: io.BufferedWriter, chunk: list[bytes], is_snappy: bool) ->
 
 
 def tfrecord(_: str) -> tuple[Write, Read]:
-    """Its frames alone, without the protocol buffer that it usually puts each record into: that is the quicker way."""
+    """Only its frames, without the protocol buffer that it usually wraps each record in: that is faster."""
     from tfrecord.reader import tfrecord_iterator  # type: ignore[import-not-found]
     from tfrecord.writer import TFRecordWriter  # type: ignore[import-not-found]
 

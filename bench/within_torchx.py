@@ -1,4 +1,4 @@
-"""Runs in torchx's environment: jobs of `true` by its own runner and its local scheduler, as many as each line says."""
+"""Runs in torchx's environment: runs as many jobs of `true` as each input line says, by its local scheduler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torchx.runner import Runner, get_runner  # type: ignore[import-not-found]
 from torchx.specs import AppDef, Role  # type: ignore[import-not-found]
 
 POLL_SECONDS = 0.002
-# It looks every 0.1 s whether the log of a job that ended is whole: one after the other would add these up.
+# torchx checks every 0.1 s whether the log of an ended job is complete; waiting one by one would add these up.
 WAITING = 32
 
 
@@ -19,7 +19,7 @@ def main() -> None:
         print("ready", flush=True)
         for line in sys.stdin:
             count = int(line)
-            with get_runner(cache_size=count + 1) as runner:  # so many it remembers
+            with get_runner(cache_size=count + 1) as runner:  # it remembers this many jobs
                 print(*_states(runner, count, folder), flush=True)
 
 

@@ -82,7 +82,7 @@ def test_what_is_cut_while_it_is_copied_leaves_the_old_file(store: Store, tmp_pa
     filled(store, {"copy": b"old"})
     with closing(other.open("file")) as opened:
         os.truncate(tmp_path / "cut/file", MIB)
-        with pytest.raises(ConflictError, match="was cut meanwhile"):
+        with pytest.raises(ConflictError, match="was truncated while it was copied"):
             store.copy(opened, "copy", Told())
     assert content(store, "copy") == b"old"
 

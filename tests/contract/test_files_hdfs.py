@@ -25,7 +25,7 @@ def test_another_account_may_not_read_what_is_closed_to_it(hdfs_cluster: Hdfs) -
     stranger = hdfs_cluster.store(folder, user="stranger")
     assert names(stranger) == ["a"]
     for call in (lambda: stranger.open("a/file"), lambda: stranger.list("a"), lambda: stranger.write("x", [b"1"])):
-        with pytest.raises(ForbiddenError, match="HDFS does not let stranger do that: Permission denied"):
+        with pytest.raises(ForbiddenError, match="HDFS denies this to user stranger: Permission denied"):
             call()
 
 
@@ -120,4 +120,4 @@ except ConfigError as error:
     print(error.message)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    assert run.stdout == "HDFS needs a further package: pip install 'paddlecloud[hdfs]'\n", run.stderr
+    assert run.stdout == "HDFS needs the `hdfs` package: pip install 'paddlecloud[hdfs]'\n", run.stderr

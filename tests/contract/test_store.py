@@ -214,7 +214,7 @@ def test_a_move_outside_the_table_is_refused_and_leaves_no_trace(jobs: Jobs) -> 
 def test_a_move_of_a_record_that_has_changed_meanwhile_is_refused(jobs: Jobs) -> None:
     stale = added(jobs)
     jobs.move(stale, a_move(S.KILLED))
-    with pytest.raises(ConflictError, match="killed now"):
+    with pytest.raises(ConflictError, match="now in killed"):
         jobs.move(stale, a_move(S.SCHEDULE))
     assert jobs.get(stale.id).state is S.KILLED
     assert len(jobs.history(stale.id)) == 2

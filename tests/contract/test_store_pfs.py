@@ -39,7 +39,7 @@ def test_a_published_file_is_found_by_its_uuid_alone(publications: Publications)
     assert publications.find(made.uuid) == made
     assert (made.user, made.path, made.created_at) == ("ann", "/pfs/local/home/ann/模型\n", NOW)
     for sought in ("", made.uuid.upper(), made.path, "\0", "\ud800"):
-        with pytest.raises(NotFoundError, match="nothing is published as"):
+        with pytest.raises(NotFoundError, match="there is no published file"):
             publications.find(sought)
 
 
@@ -58,7 +58,7 @@ def test_a_file_that_is_not_published_any_more_is_found_by_nobody(publications: 
     with pytest.raises(NotFoundError, match="a is not published by bob"):
         publications.unpublish("bob", path)
     publications.unpublish("ann", path)
-    with pytest.raises(NotFoundError, match="nothing is published as"):
+    with pytest.raises(NotFoundError, match="there is no published file"):
         publications.find(made.uuid)
     with pytest.raises(NotFoundError, match="is not published by ann"):
         publications.unpublish("ann", path)
@@ -69,7 +69,7 @@ def test_a_file_that_is_not_published_any_more_is_found_by_nobody(publications: 
 def test_what_a_disabled_user_has_published_is_not_found(publications: Publications, users: Users) -> None:
     made = publications.publish("ann", "/pfs/local/home/ann/a", NOW)
     users.change("ann", disabled=True)
-    with pytest.raises(NotFoundError, match="nothing is published as"):
+    with pytest.raises(NotFoundError, match="there is no published file"):
         publications.find(made.uuid)
     users.change("ann", disabled=False)
     assert publications.find(made.uuid) == made

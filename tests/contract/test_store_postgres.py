@@ -74,7 +74,7 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(url: str) -> Non
     with pytest.raises(ConfigError) as refused:
         Database.open(url)
     assert f"pid {first.pid}" in refused.value.message
-    assert "stop that one" in refused.value.message
+    assert "stop that server" in refused.value.message
     first.communicate("end\n", timeout=30)
     Database.open(url).close()
 
@@ -165,7 +165,7 @@ def test_the_read_door_cannot_write(database: Database) -> None:
         with database.read() as connection:
             connection.execute(text("DELETE FROM jobs"))
 
-    with pytest.raises(UnreachableError, match="takes no writes now"):
+    with pytest.raises(UnreachableError, match="is read-only at the moment"):
         write()
 
 
@@ -291,5 +291,5 @@ def test_without_the_driver_its_command_is_told() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
     )
-    assert "ConfigError: records in PostgreSQL need a driver that is not installed: pip install" in ran.stderr
+    assert "ConfigError: PostgreSQL databases need a driver that is not installed: pip install" in ran.stderr
     assert "'paddlecloud[postgres]'" in ran.stderr

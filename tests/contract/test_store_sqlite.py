@@ -79,7 +79,7 @@ def test_a_database_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 def test_a_database_that_may_not_be_written_is_refused(file: Path) -> None:
     file.chmod(0o400)
-    assert "let the user of this process read and write it" in refusal(file)
+    assert "give this process's user read and write permission" in refusal(file)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///", "sqlite:///:memory:", "sqlite:///file:x"])

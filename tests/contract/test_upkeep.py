@@ -229,7 +229,7 @@ def test_a_backup_whose_key_is_none_is_refused_and_changes_nothing(make: Make, t
         opened.execute("UPDATE paddlecloud_backup SET facts = json_set(facts, '$.key', ?)", [key])
         opened.commit()
     before, held = contents(url_of(settings)), (settings.server.data / "key").read_text()
-    with pytest.raises(ConfigError, match=r"it\.backup is damaged \(the key in it is none\): take another one"):
+    with pytest.raises(ConfigError, match=r"it\.backup is damaged \(it contains an invalid key\): use another one"):
         restore(settings, file, force=True)
     assert contents(url_of(settings)) == before
     assert (settings.server.data / "key").read_text() == held
@@ -283,10 +283,10 @@ def test_a_file_that_is_no_whole_backup_is_refused(make: Make, tmp_path: Path) -
         connection.execute(statement)
         connection.commit()
     for file, said in (
-        (half, "is no backup, or a damaged one"),
+        (half, "is not a backup, or is damaged"),
         (garbled, "damaged"),
-        (lines, "is no backup, or a damaged one"),
-        (settings.server.data / "paddlecloud.db", "is no backup"),
+        (lines, "is not a backup, or is damaged"),
+        (settings.server.data / "paddlecloud.db", "is not a backup"),
         (newer, r"was written by a newer PaddleCloud \(revision 9999\)"),
         (tmp_path / "missing", "there is no backup"),
         (tmp_path, "there is no backup"),

@@ -91,7 +91,7 @@ def test_a_second_server_on_the_same_database_is_refused_with_the_name_of_the_fi
     use(other, url)
     refused = other.type("serve", code=1)
     assert f"pid {lab.server['pid']}" in refused.stderr
-    assert "stop that one, or name another database by server.database" in refused.stderr
+    assert "stop that server, or set server.database to another database" in refused.stderr
     assert "Traceback" not in refused.stderr
     lab.ends(submit(lab.client()), "success")
 

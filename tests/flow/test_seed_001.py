@@ -274,4 +274,4 @@ def test_registry_secrets_are_kept_by_name(lab: Lab, home: str) -> None:
     assert lab.out("delete", "registry", "mine") == "registry: [mine] is deleted\n"
     assert "mine" in lab.type("delete", "registry", "mine", code=102).stderr
     again = ("submit", "-jobname", "none", "-image", "x:1", "-registry", "mine", "-entry", "true", "package")
-    assert "no registry 'mine' of yours" in lab.type(*again, code=102).stderr
+    assert "you have no registry 'mine'" in lab.type(*again, code=102).stderr

@@ -1,1 +1,1 @@
-"""Bytes: what users upload and what their jobs leave behind."""
+"""Stores the files that users upload and that their jobs write."""

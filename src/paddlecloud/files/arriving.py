@@ -1,7 +1,7 @@
-"""Logs and other files that arrive in pieces, from tasks on machines that do not share the server's disk.
+"""Receives logs and result files in pieces from tasks on machines that do not share the server's disk.
 
-A piece says where it belongs, so that it may be sent again whenever its answer was lost: what is there already is not
-written twice, and no gap is ever left.
+Each piece carries its offset, so a client can safely resend a piece whose response was lost.
+Invariant: bytes are never written twice, and no gap is ever left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ArrivingLogs:
         self._log_bytes = log_bytes
 
     def append(self, job: Job, task: str, offset: int, piece: bytes) -> int:
-        """Keep a piece of a task's log that begins at `offset`; how long the log is, durably, now."""
+        """Append a piece of a task's log that starts at `offset`; return the log's length, synced to disk."""
         folder = self._results.folder(job)
         descriptor = below.open_to_append(folder, paths.log_file(task))
         try:
@@ -36,11 +36,11 @@ class ArrivingLogs:
             length = os.fstat(descriptor).st_size
             if offset > length:
                 raise ConflictError(
-                    f"the log of {task} has {length} bytes: go on from there, not from {offset}", field="offset"
+                    f"the log of {task} has {length} bytes: continue at {length}, not at {offset}", field="offset"
                 )
             fresh = piece[length - offset :]
             if length + len(fresh) > self._log_bytes:
-                raise TooLargeError(f"the log of {task} may have {format_size(self._log_bytes)} and no more")
+                raise TooLargeError(f"the log of {task} has reached its limit of {format_size(self._log_bytes)}")
             if fresh:
                 disk.check_room(str(folder), len(fresh), self._spare_bytes)
                 _write(descriptor, fresh, length, task)
@@ -50,21 +50,21 @@ class ArrivingLogs:
 
 
 class ArrivingFiles:
-    """A file is put together in a folder of drafts, and is with the results once it is whole."""
+    """Assembles each file in a folder of drafts and moves it to the results once it is complete."""
 
     def __init__(self, results: Results, *, spare_bytes: int) -> None:
         self._results = results
         self._spare_bytes = spare_bytes
 
     def append(self, path: str, drafts: Path, offset: int, piece: bytes) -> int:
-        """Keep a piece; at 0 the file begins anew. How long it is now."""
+        """Append a piece and return the new length; offset 0 starts the file over."""
         drafts.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(_draft(drafts, path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             length = os.fstat(descriptor).st_size
             if offset > length:
-                raise ConflictError(f"{path} has {length} bytes here: begin at 0 again", field="offset")
+                raise ConflictError(f"{path} has {length} bytes on the server: start again at offset 0", field="offset")
             disk.check_room(str(drafts), len(piece), self._spare_bytes)
             with disk.room_for(path):
                 os.ftruncate(descriptor, offset)
@@ -74,7 +74,7 @@ class ArrivingFiles:
             os.close(descriptor)
 
     def complete(self, job: Job, path: str, drafts: Path, *, executable: bool) -> None:
-        """Put a file that is whole in its place, durably; what was there is replaced."""
+        """Move a complete file to its place, synced to disk, replacing any file there."""
         draft = _draft(drafts, path)
         above, _, name = paths.raw_of(path).rpartition(b"/")
         folder = below.made_folder(self._results.folder(job), paths.text_of(above))
@@ -84,7 +84,7 @@ class ArrivingFiles:
             os.rename(draft, name, dst_dir_fd=folder)
             os.fsync(folder)
         except (IsADirectoryError, NotADirectoryError):
-            raise ConflictError(f"{path} is a folder in the job's results", field="path") from None
+            raise ConflictError(f"{path} is a folder in the job's results: use another name", field="path") from None
         finally:
             os.close(folder)
 

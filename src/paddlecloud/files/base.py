@@ -1,9 +1,9 @@
-"""What the file store of a datacenter can do. Paths are below its root, "" being the root (see `paths.text_of`).
+"""The interface of a datacenter's file store. Paths are relative to its root; "" is the root (see `paths.text_of`).
 
-Every method may raise NotFoundError, FullError, ConflictError (a file where a folder is meant, or the other way),
-UnreachableError where the store is elsewhere, and ForbiddenError if the server itself may not. Whether the caller may
-is settled before any is called, and so is that a path is one (see `paths.check_relative`). What stores cost is in
-docs/stores.md; tests/contract/test_files_stores.py is what each must do.
+Every method may raise NotFoundError, FullError, ConflictError (a file where a folder is expected, or the reverse),
+UnreachableError if the store is remote, and ForbiddenError if the server itself lacks permission. Before calling a
+method, the caller checks the user's permission and the path's syntax (see `paths.check_relative`). docs/stores.md
+lists what each store costs; tests/contract/test_files_stores.py tests what each store must do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from paddlecloud.model.transfers import FileEntry
 
-Progress = Callable[[int], None]  # bytes that were copied since the last call; may raise to stop
+Progress = Callable[[int], None]  # called with the bytes copied since the last call; may raise to stop the copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class Usage:
 
 
 class StoredFile(Protocol):
-    """One version of a file: what it was when it was opened. The caller closes it.
+    """One version of a file, as it was when opened. The caller closes it.
 
-    Where an old version cannot be read on, reading is a ConflictError once the file was replaced, and never a mix.
+    Reading on after the file was replaced may raise ConflictError, but never mixes versions.
     """
 
     @property
@@ -35,15 +35,15 @@ class StoredFile(Protocol):
 
     @property
     def etag(self) -> str:
-        """Another one if the content is another; with its quotes, as RFC 9110 writes it."""
+        """Changes whenever the content changes; includes the quotes of RFC 9110."""
         ...
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end` at once; less if the file ends before."""
+        """Return the bytes from `start` up to `end`; fewer if the file ends earlier."""
         ...
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The same in pieces of about a megabyte."""
+        """Yield the same bytes in pieces of about one megabyte."""
         ...
 
     def close(self) -> None: ...
@@ -52,63 +52,63 @@ class StoredFile(Protocol):
 class Store(Protocol):
     @property
     def kind(self) -> str:
-        """What a config calls such a store: local, s3."""
+        """The name of this kind of store in the configuration: local, s3."""
         ...
 
     @property
     def folder(self) -> Path | None:
-        """Where tasks on this machine may find the files as they are; None: they are elsewhere."""
+        """The folder where tasks on this machine can read the files directly; None if the files are remote."""
         ...
 
     def stat(self, path: str) -> FileEntry:
-        """What is there: a file, a folder, or a link, which is never followed. Some do not know a folder's time."""
+        """Describe a file, a folder or a link, without following it. Some stores do not know a folder's time."""
         ...
 
     def list(self, folder: str, *, after: str = "", limit: int | None = None) -> Sequence[FileEntry]:
-        """What is in a folder, by the bytes of the names, behind the name `after`; never more in memory than that."""
+        """List a folder sorted by the names' bytes, after the name `after`; holds no more than that in memory."""
         ...
 
     def walk(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
-        """All below a folder, each folder before what is in it, in the order of the paths' parts, behind `after`."""
+        """Yield everything below a folder, each folder before its content, sorted by path parts, after `after`."""
         ...
 
     def open(self, path: str) -> StoredFile: ...
 
     def write(self, path: str, pieces: Iterable[bytes]) -> FileEntry:
-        """Make or replace a file: readers see the old one or the whole new one. Folders above it are made."""
+        """Create or replace a file and its parent folders: readers see the old file or the complete new one."""
         ...
 
     def write_all(self, contents: Sequence[tuple[str, bytes]]) -> None:
-        """The same for many small files, on the disk together."""
+        """Write many small files with one sync to disk."""
         ...
 
     def adopt(self, path: str, whole: Path) -> FileEntry:
-        """Make or replace a file by one on this server's disk, which is gone from there afterwards."""
+        """Create or replace a file by moving one from this server's disk."""
         ...
 
     def copy(self, whole: StoredFile, path: str, progress: Progress) -> FileEntry:
-        """Make or replace a file by another of any store, without its bytes coming through here where that can be.
+        """Create or replace a file with a copy from any store; the copy bypasses this server where possible.
 
-        ConflictError if that one is cut or replaced meanwhile.
+        Raises ConflictError if the source is truncated or replaced meanwhile.
         """
         ...
 
     def make_folder(self, path: str) -> None:
-        """With the folders above it; one that is there stays as it is."""
+        """Create a folder and its parents; an existing folder is left as it is."""
         ...
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or a folder. A file at the target is replaced; a folder there is a ConflictError."""
+        """Rename a file or a folder. A file at the target is replaced; a folder there raises ConflictError."""
         ...
 
     def remove(self, path: str, *, recursive: bool = False) -> None:
-        """A folder only if `recursive`, whatever is in it; else ConflictError."""
+        """Remove a file, or with `recursive` a folder and its content; ConflictError for a folder without it."""
         ...
 
     def usage(self, folder: str) -> Usage:
-        """What is in a folder, or a file; of what is not there, nothing."""
+        """Count a folder or a file; a missing path counts as empty."""
         ...
 
     def free_bytes(self) -> int | None:
-        """How much more may be written; None: nobody knows."""
+        """How many more bytes fit; None if unknown."""
         ...

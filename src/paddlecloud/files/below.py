@@ -1,7 +1,8 @@
-"""Opening, listing and making below a folder that job code can write: the one place that touches hostile paths.
+"""Opens, lists and creates paths inside a folder that job code can write to.
 
-A path is walked one part at a time by descriptors and never through a link, so nothing outside the folder is
-reached, whatever is swapped meanwhile. Sockets, FIFOs and devices are neither opened nor listed.
+Invariant: nothing outside the folder is reached, whatever job code swaps meanwhile. Each path is walked part by part
+through descriptors and never through a link. Sockets, FIFOs and devices are neither opened nor listed. This is the
+only module that handles hostile paths.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from paddlecloud.model.errors import ConflictError, NotFoundError
 from paddlecloud.model.tree import Kind
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # without NONBLOCK a FIFO would stop us
-_APPENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # without NONBLOCK, opening a FIFO would block
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.ENXIO})
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something below a folder: its path as bytes, parts joined by `/`."""
+    """An entry below a folder; `path` is bytes, with parts joined by `/`."""
 
     path: bytes
     kind: Kind
@@ -40,20 +41,20 @@ class Found:
         try:
             return datetime.fromtimestamp(self.stat.st_mtime, UTC)
         except (ValueError, OverflowError):
-            # Job code may set any time; one that no calendar has must not end a listing.
+            # Job code can set any time; one outside the calendar must not break a listing.
             return datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """How a tree is walked: names are taken in batches; `every`: each folder is found, before what is in it."""
+class _WalkOptions:
+    """Names are read in batches of `batch`; `every` yields all folders, each before its content."""
 
     batch: int
     every: bool = False
 
 
 def open_file(root: Path, path: str) -> int:
-    """A descriptor of the regular file `path` below `root`; NotFoundError for anything else."""
+    """Return a descriptor of the regular file `path` below `root`; NotFoundError for anything else."""
     *folders, name = paths.raw_of(path).split(b"/")
     folder = _open_folder(root, folders, path)
     try:
@@ -63,9 +64,9 @@ def open_file(root: Path, path: str) -> int:
 
 
 def open_files(root: Path, named: Iterable[str]) -> Iterator[int | None]:
-    """A descriptor of each regular file below `root`, to be closed by the caller; None for anything else.
+    """Yield a descriptor for each regular file below `root`, which the caller closes; None for anything else.
 
-    A folder is walked to once for all that follow one another in it.
+    Consecutive files of one folder share one walk to it.
     """
     folder: int | None = None
     above: bytes | None = None
@@ -90,24 +91,24 @@ def open_files(root: Path, named: Iterable[str]) -> Iterator[int | None]:
 
 def _open_in(folder: int, name: bytes, path: str) -> int:
     try:
-        # Looked at first, since opening some devices does something; and again below, since it may be swapped.
+        # Check first, since opening some devices has side effects; and again below, since it may be swapped.
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise NotFoundError(f"{path!r} is not a plain file; links are not followed")
+            raise NotFoundError(f"{path!r} is not a regular file; links are not followed")
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except OSError as error:
         raise _absent(error, path) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotFoundError(f"{path!r} is not a plain file")
+        raise NotFoundError(f"{path!r} is not a regular file")
     return descriptor
 
 
 def open_to_append(root: Path, path: str) -> int:
-    """A descriptor of the regular file `path` below `root` to read and write; it and its folders are made if absent."""
+    """Open the regular file `path` below `root` for reading and writing; create it and its folders if missing."""
     above, _, name = paths.raw_of(path).rpartition(b"/")
     folder = made_folder(root, paths.text_of(above))
     try:
-        descriptor = os.open(name, _APPENDED, 0o644, dir_fd=folder)
+        descriptor = os.open(name, _APPEND, 0o644, dir_fd=folder)
         if os.fstat(descriptor).st_size == 0:
             inherit(descriptor, folder)
         os.fsync(folder)
@@ -117,17 +118,17 @@ def open_to_append(root: Path, path: str) -> int:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotFoundError(f"{path!r} is not a plain file")
+        raise NotFoundError(f"{path!r} is not a regular file")
     return descriptor
 
 
 def open_folder(root: Path, path: str) -> int:
-    """A descriptor of the folder `path` below `root`; NotFoundError for anything else."""
+    """Return a descriptor of the folder `path` below `root`; NotFoundError for anything else."""
     return _open_folder(root, _parts(path), path)
 
 
 def made_folder(root: Path, path: str) -> int:
-    """The same of a folder that is made if it is not there, with those above it, all on the disk."""
+    """Return a descriptor of the folder `path`, creating it and its parents if missing, all synced to disk."""
     folder = _open_folder(root, (), path)
     try:
         for part in _parts(path):
@@ -139,7 +140,7 @@ def made_folder(root: Path, path: str) -> int:
 
 
 def look(root: Path, path: str) -> Found:
-    """What is called `path` below `root`, a link being itself; NotFoundError for what is never listed, too."""
+    """Describe `path` below `root` without following a link; NotFoundError also for entries that are never listed."""
     *folders, name = _parts(path) or [b"."]
     folder = _open_folder(root, folders, path)
     try:
@@ -152,7 +153,7 @@ def look(root: Path, path: str) -> Found:
 
 
 def children(root: Path, path: str, after: bytes, limit: int | None) -> Iterator[Found]:
-    """What is in the folder `path`, in the order of the names, behind the name `after`."""
+    """Yield the entries of the folder `path`, sorted by name, after the name `after`."""
     folder = open_folder(root, path)
     above = b"".join(part + b"/" for part in _parts(path))
     try:
@@ -162,45 +163,45 @@ def children(root: Path, path: str, after: bytes, limit: int | None) -> Iterator
             yield from found
             if limit is None or len(names) < limit or len(found) == limit:
                 return
-            after, limit = names[-1], limit - len(found)  # some were removed while we looked
+            after, limit = names[-1], limit - len(found)  # some entries were removed meanwhile
     finally:
         os.close(folder)
 
 
 def walk(root: Path, start: str, after: bytes | None, batch: int, *, every: bool = False) -> Iterator[Found]:
-    """What is at and below `start` ("" is all), in the order of its paths' parts, behind the path `after`.
+    """Yield everything at and below `start` ("" is the root), sorted by path parts, after the path `after`.
 
-    A folder is found where nothing below it is; with `every` each one is, before what is in it. Names are taken in
+    By default only empty folders are yielded; with `every` all are, each before its content. Names are read in
     batches, so that memory stays flat in a folder of a million files.
     """
     parts = _parts(start)
-    behind = after.split(b"/") if after is not None else []
-    if behind[: len(parts)] < parts:
-        behind = []
-    elif behind[: len(parts)] > parts:
+    after_parts = after.split(b"/") if after is not None else []
+    if after_parts[: len(parts)] < parts:
+        after_parts = []
+    elif after_parts[: len(parts)] > parts:
         return
-    how = _How(batch, every)
+    options = _WalkOptions(batch, every)
     folder = _open_folder(root, parts[:-1], start)
     try:
         if not parts:
-            yield from _below(folder, b"", behind, how)
+            yield from _below(folder, b"", after_parts, options)
             return
         _check_present(folder, parts[-1], start)
         above = b"".join(part + b"/" for part in parts[:-1])
-        yield from _at(folder, above, parts[-1], behind[len(parts) - 1 :], how)
+        yield from _at(folder, above, parts[-1], after_parts[len(parts) - 1 :], options)
     finally:
         os.close(folder)
 
 
-def _below(folder: int, above: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
-    if behind:
-        yield from _at(folder, above, behind[0], behind, how)
-    last = behind[0] if behind else b""
+def _below(folder: int, above: bytes, after_parts: Sequence[bytes], options: _WalkOptions) -> Iterator[Found]:
+    if after_parts:
+        yield from _at(folder, above, after_parts[0], after_parts, options)
+    last = after_parts[0] if after_parts else b""
     while True:
-        names = _first_names(folder, last, how.batch)
+        names = _first_names(folder, last, options.batch)
         for name in names:
-            yield from _at(folder, above, name, (), how)
-        if len(names) < how.batch:
+            yield from _at(folder, above, name, (), options)
+        if len(names) < options.batch:
             return
         last = names[-1]
 
@@ -212,28 +213,28 @@ def _first_names(folder: int, after: bytes, count: int | None) -> list[bytes]:
 
 
 def _listed(entries: Iterator[os.DirEntry[str]]) -> Iterator[bytes]:
-    """The names of what is listed. What is not must take no place in a batch: each costs a look at all names."""
+    """Names of listed entries. Others must not fill a batch: each batch scans the whole folder again."""
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False) or entry.is_symlink():
             yield os.fsencode(entry.name)
 
 
-def _at(folder: int, above: bytes, name: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
-    """One name of a folder: itself, or what is below it. `behind` begins with the name if some of it was listed."""
+def _at(folder: int, above: bytes, name: bytes, after_parts: Sequence[bytes], options: _WalkOptions) -> Iterator[Found]:
+    """Yield the entry `name`, or what is below it. `after_parts` starts with the name if part of it was listed."""
     itself = _look(folder, above, name)
     if itself is None:
         return
     if itself.kind is not Kind.FOLDER:
-        if not behind:
+        if not after_parts:
             yield itself
         return
-    empty = not behind
-    if how.every and empty:
+    empty = not after_parts
+    if options.every and empty:
         yield itself
-    for found in _inside(folder, itself.path, name, behind[1:], how):
+    for found in _inside(folder, itself.path, name, after_parts[1:], options):
         empty = False
         yield found
-    if empty and not how.every:
+    if empty and not options.every:
         yield itself
 
 
@@ -245,14 +246,16 @@ def _look(folder: int, above: bytes, name: bytes) -> Found | None:
             return Found(path, Kind.LINK, status, os.fsencode(os.readlink(name, dir_fd=folder)))
     except OSError as error:
         if error.errno in _ABSENT or error.errno == errno.EINVAL:
-            return None  # removed, or replaced, while we looked
+            return None  # removed or replaced meanwhile
         raise
     if stat.S_ISDIR(status.st_mode):
         return Found(path, Kind.FOLDER, status)
     return Found(path, Kind.FILE, status) if stat.S_ISREG(status.st_mode) else None
 
 
-def _inside(folder: int, path: bytes, name: bytes, behind: Sequence[bytes], how: _How) -> Iterator[Found]:
+def _inside(
+    folder: int, path: bytes, name: bytes, after_parts: Sequence[bytes], options: _WalkOptions
+) -> Iterator[Found]:
     if path.count(b"/") + 2 > paths.LEVELS or len(path) + paths.NAME_BYTES + 1 >= paths.PATH_BYTES:
         return
     try:
@@ -262,7 +265,7 @@ def _inside(folder: int, path: bytes, name: bytes, behind: Sequence[bytes], how:
             return
         raise
     try:
-        yield from _below(inner, path + b"/", behind, how)
+        yield from _below(inner, path + b"/", after_parts, options)
     finally:
         os.close(inner)
 
@@ -309,8 +312,8 @@ def _made_in(folder: int, part: bytes, path: str) -> int:
 
 
 def inherit(descriptor: int, folder: int) -> None:
-    """Give a new file or folder the owner of the folder that it is made in: tasks of its user run as that account. In
-    a folder that a group shares, its members may change it too."""
+    """Give a new file or folder the owner of its parent folder, since the user's tasks run as that account. In a
+    folder shared by a group, also let the group's members change it."""
     above, found = os.fstat(folder), os.fstat(descriptor)
     if (above.st_uid, above.st_gid) != (found.st_uid, found.st_gid) and os.geteuid() == 0:
         os.fchown(descriptor, above.st_uid, above.st_gid)
@@ -335,5 +338,5 @@ def _replaced(folder: int, inner: int) -> int:
 
 
 def _absent(error: OSError, path: str) -> Exception:
-    """What to raise for a path that could not be opened: links, odd things and what is not there look the same."""
+    """The error for a path that could not be opened: a link, a special file and a missing file look the same."""
     return NotFoundError(f"there is no file {path!r}") if error.errno in _ABSENT else error

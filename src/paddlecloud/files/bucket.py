@@ -1,6 +1,6 @@
-"""One bucket of S3, or of what speaks S3, by obstore: whatever it is asked fails in our words, without the secret.
+"""Accesses one S3 bucket through obstore and translates its errors, without revealing the secret.
 
-Nothing is read from the environment of this process: whose keys those would be, nobody said.
+Nothing is read from this process's environment, since its keys could be anybody's.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PAGE = 1000  # keys in one answer of S3
+PAGE = 1000  # keys in one S3 response
 PART_BYTES = 8 * 1024 * 1024
-PARTS = 10_000  # the most that S3 makes one object of
-COPY_BYTES = 5 * 1024**3  # the most that S3 copies by itself
-_UPLOADING = 2  # parts of one object
-_AT_ONCE = 8
-_SOON = timedelta(seconds=8)
+PARTS = 10_000  # S3's limit of parts per object
+COPY_BYTES = 5 * 1024**3  # S3's limit for a copy inside the service
+_CONCURRENT_PARTS = 2  # of one object
+_WORKERS = 8
+_SHORT_TIMEOUT = timedelta(seconds=8)
 _FULL = ("QuotaExceeded", "InsufficientStorage", "StorageFull", "status code: 507")
 _UNLISTED = "object with invalid path"
 _REFUSED = ("status code: 401", "status code: 403")
@@ -58,64 +58,64 @@ class Bucket:
         secret: str,
         region: str,
         endpoint: str | None,
-        patient: bool = True,  # else what does not answer soon is given up soon: somebody waits
+        patient: bool = True,  # False: give up soon, since somebody is waiting
     ) -> None:
         self._name = f"{name} at {endpoint}" if endpoint else name
         self._client = _client(name, key_id, secret, region, endpoint, patient=patient)
 
     def head(self, key: str) -> ObjectMeta | None:
-        with self._in_our_words(key):
+        with self._translated_errors(key):
             try:
                 return self._client.head(key)
             except FileNotFoundError:
                 return None
 
     def chunks(self, folder: str, offset: str | None = None) -> Iterator[Sequence[ObjectMeta]]:
-        """All keys below a folder of keys, a page at a time, behind the key `offset`."""
-        with self._in_our_words(folder):
+        """Yield pages of all keys below a folder, after the key `offset`."""
+        with self._translated_errors(folder):
             yield from self._client.list(folder or None, offset=offset, chunk_size=PAGE)
 
     def read(self, key: str, etag: str | None, start: int, end: int) -> bytes:
-        """ConflictError unless the object is still the one with this etag; None: the store has none to tell."""
-        with self._in_our_words(key):
+        """Raise ConflictError if the object no longer has this etag; pass None if the store has no etags."""
+        with self._translated_errors(key):
             same: GetOptions = {"if_match": etag} if etag is not None else {}
             found = self._client.get(key, options={"range": (start, end), **same})
             return found.bytes().to_bytes()
 
     def put(self, key: str, whole: bytes) -> None:
-        with self._in_our_words(key):
+        with self._translated_errors(key):
             self._client.put(key, whole, use_multipart=False)
 
     def put_file(self, key: str, whole: Path) -> None:
         part = max(PART_BYTES, -(-whole.stat().st_size // PARTS))
-        with self._in_our_words(key):
-            self._client.put(key, whole, chunk_size=part, max_concurrency=_UPLOADING)
+        with self._translated_errors(key):
+            self._client.put(key, whole, chunk_size=part, max_concurrency=_CONCURRENT_PARTS)
 
     def put_pieces(self, key: str, pieces: Iterable[bytes]) -> None:
-        """In parts as they come, if there is more than one; nothing is there until all are."""
+        """Upload in parts as they arrive; the object appears only when complete."""
         parts = _parts(pieces)
         begin = list(itertools.islice(parts, 2))
         if len(begin) < 2:
             self.put(key, b"".join(begin))
             return
-        handed = _Handed()
-        with ThreadPoolExecutor(1) as pool, self._in_our_words(key):
-            # By another thread: obstore asks for the next part from within, where nothing else may be asked of it,
-            # and the pieces may be those of another object.
+        queue = _PartQueue()
+        with ThreadPoolExecutor(1) as pool, self._translated_errors(key):
+            # Upload in another thread: obstore requests the next part from inside its call, where it cannot be called
+            # again, but the pieces may come from another object.
             sending = pool.submit(
                 self._client.put,
                 key,
-                handed,
+                queue,
                 use_multipart=True,
                 chunk_size=PART_BYTES,
-                max_concurrency=_UPLOADING,
+                max_concurrency=_CONCURRENT_PARTS,
             )
-            sending.add_done_callback(lambda _: handed.refuse())
-            handed.fill(itertools.chain(begin, parts))
+            sending.add_done_callback(lambda _: queue.stop())
+            queue.fill(itertools.chain(begin, parts))
             sending.result()
 
     def copy(self, source: str, target: str, size: int, *, most: int = COPY_BYTES) -> None:
-        """By the store itself, or through this server what is too large for that."""
+        """Copy inside the store, or through this server if the object is too large for that."""
         if size > most:
             found = self.head(source)
             etag = found["e_tag"] if found is not None else None
@@ -124,15 +124,15 @@ class Bucket:
                 (self.read(source, etag, at, min(at + PART_BYTES, size)) for at in range(0, size, PART_BYTES)),
             )
             return
-        with self._in_our_words(source):
+        with self._translated_errors(source):
             self._client.copy(source, target)
 
     def delete(self, keys: Sequence[str]) -> None:
-        with self._in_our_words(keys[0]):
+        with self._translated_errors(keys[0]):
             self._client.delete(keys)
 
     @contextmanager
-    def _in_our_words(self, key: str) -> Iterator[None]:
+    def _translated_errors(self, key: str) -> Iterator[None]:
         from obstore import exceptions as theirs
 
         try:
@@ -154,43 +154,42 @@ class Bucket:
         if _UNLISTED in said:
             why = said.partition("\n")[0]
             return ConflictError(
-                f"the store {self._name} has a key that cannot be listed: its operator has to rename it ({why})"
+                f"the store {self._name} has a key that cannot be listed: ask its operator to rename it ({why})"
             )
         code = _CODE.search(said) or _STATUS.search(said)
         why = code[1] if code else "no answer" if "HTTP error" in said else said.partition("\n")[0]
-        return UnreachableError(f"the store {self._name} does not do what it is asked ({why}); try again later")
+        return UnreachableError(f"the store {self._name} failed ({why}): try again later")
 
     def _refusal(self) -> ForbiddenError:
         return ForbiddenError(
-            f"the store {self._name} refuses the key that this server has for it, or what it was to do; "
-            "its operator has to look"
+            f"the store {self._name} rejects this server's access key or the operation: ask its operator to check both"
         )
 
 
-class _Handed:
-    """Parts that one thread hands to another, one at a time; whoever takes them learns when their source failed."""
+class _PartQueue:
+    """Hands parts from one thread to another, one at a time, and tells the consumer if the source failed."""
 
     def __init__(self) -> None:
         self._parts: Queue[bytes | None] = Queue(maxsize=1)
-        self._refused = False
-        self._broken = False
+        self._stopped = False
+        self._failed = False
 
     def fill(self, parts: Iterable[bytes]) -> None:
         try:
             for part in parts:
-                self._hand(part)
+                self._put(part)
         except BaseException:
-            self._broken = True
+            self._failed = True
             raise
         finally:
-            self._hand(None)
+            self._put(None)
 
-    def refuse(self) -> None:
-        """Nothing is taken any more: let the other thread not wait for that."""
-        self._refused = True
+    def stop(self) -> None:
+        """The consumer takes no more parts: keep the producer from waiting."""
+        self._stopped = True
 
-    def _hand(self, part: bytes | None) -> None:
-        while not self._refused:
+    def _put(self, part: bytes | None) -> None:
+        while not self._stopped:
             with suppress(Full):
                 self._parts.put(part, timeout=0.1)
                 return
@@ -202,8 +201,8 @@ class _Handed:
         part = self._parts.get()
         if part is not None:
             return part
-        if self._broken:
-            raise EOFError("there is no more, though there should be")  # makes obstore give the upload up
+        if self._failed:
+            raise EOFError("the source of the upload failed")  # makes obstore abort the upload
         raise StopIteration
 
 
@@ -218,15 +217,15 @@ def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
             held, size, parts = [whole[PART_BYTES:]], size - PART_BYTES, parts + 1
             if parts >= PARTS:
                 most = format_size(PARTS * PART_BYTES)
-                raise TooLargeError(f"the store takes no more than {most} of a file whose size it is not told before")
+                raise TooLargeError(f"the store accepts at most {most} for a file of unknown size: split the file")
             yield whole[:PART_BYTES]
     if size:
         yield b"".join(held)
 
 
 def in_parallel(call: Callable[[T], None], arguments: Iterable[T]) -> None:
-    """A few at a time; the first that fails keeps those that have not begun from beginning."""
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    """Call in a few threads; after the first failure no further call starts."""
+    pool = ThreadPoolExecutor(_WORKERS)
     try:
         for done in [pool.submit(call, argument) for argument in arguments]:
             done.result()
@@ -238,13 +237,13 @@ def _client(name: str, key_id: str, secret: str, region: str, endpoint: str | No
     try:
         from obstore.store import S3Store
     except ImportError:
-        raise ConfigError("stores in S3 need a further package: pip install 'paddlecloud[s3]'") from None
+        raise ConfigError("S3 stores need the `obstore` package: pip install 'paddlecloud[s3]'") from None
 
     def credential() -> S3Credential:
-        # Given this way, no token that the environment has is put beside it, and no repr shows it.
+        # A credential provider keeps out any token in the environment, and no repr shows the secret.
         return {"access_key_id": key_id, "secret_access_key": secret, "token": None, "expires_at": None}
 
-    # What is not said here obstore takes from the environment.
+    # obstore reads every setting that is not given here from the environment.
     url = endpoint or f"https://s3.{region}.amazonaws.com"
     config: S3Config = {
         "region": region,
@@ -262,9 +261,9 @@ def _client(name: str, key_id: str, secret: str, region: str, endpoint: str | No
         client_options={
             "allow_http": url.startswith("http://"),
             "connect_timeout": timedelta(seconds=5),
-            "timeout": timedelta(minutes=5) if patient else _SOON,
+            "timeout": timedelta(minutes=5) if patient else _SHORT_TIMEOUT,
         },
         retry_config={"max_retries": 4, "retry_timeout": timedelta(minutes=1)}
         if patient
-        else {"max_retries": 1, "retry_timeout": _SOON},
+        else {"max_retries": 1, "retry_timeout": _SHORT_TIMEOUT},
     )

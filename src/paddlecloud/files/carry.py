@@ -1,7 +1,7 @@
-"""A folder of a bucket, or of any store, brought to this disk, and results carried to a bucket.
+"""Downloads a folder from a bucket or store to this disk, and uploads job results to a bucket.
 
-Both may be killed at any moment and begun again: what was brought is recorded only once it is on the disk, and what was
-sent is in the bucket whole or not at all. A bucket is as little to be trusted as job code: its keys are checked.
+Both can be killed at any moment and restarted. A download is recorded only once it is on disk; an uploaded file appears
+complete or not at all. Bucket keys are as untrusted as job code, so they are checked.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from paddlecloud.model.transfers import FileEntry
 from paddlecloud.model.tree import Kind
 from paddlecloud.runtime.removal import remove
 
-Progress = Callable[[int], None]  # bytes that came or went since the last call; may raise to stop
+Progress = Callable[[int], None]  # called with the bytes transferred since the last call; may raise to stop
 
-_READ_ONLY = 0o555  # files too: a bucket does not know which of them are programs
-_OPEN_FOLDER = 0o700
+_READ_ONLY = 0o555  # for files too: a bucket does not know which files are executable
+_WRITABLE_FOLDER = 0o700
 _BATCH_BYTES = 64 * 1024 * 1024
 _BATCH_PARTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file in a source: its path below the folder that is meant, and what it was when it was listed."""
+    """A file in a source: its path below the chosen folder, and its state when it was listed."""
 
     path: str
     key: str
@@ -47,21 +47,21 @@ class Item:
 
 
 class Source(Protocol):
-    """Where files are brought from: a Bucket, or a store's files."""
+    """Where files are downloaded from: a Bucket, or a store's files."""
 
     def read(self, key: str, etag: str | None, start: int, end: int, /) -> bytes:
-        """A part of a file as it was when it was listed; ConflictError if it is another by now."""
+        """Read part of a file as it was when listed; ConflictError if it was replaced."""
         ...
 
 
 class FilesOf:
-    """A store as a source."""
+    """Makes a store a source of downloads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def listed(self, path: str, name: str) -> list[Item]:
-        """A file, or all files in a folder, the first part of their paths being `name`."""
+        """List a file, or all files in a folder, with `name` as the first part of their paths."""
         found = self._store.stat(path)
         if found.kind is Kind.FILE:
             return [Item(name, path, found.size, _version(found))]
@@ -75,7 +75,7 @@ class FilesOf:
     def read(self, key: str, etag: str | None, start: int, end: int) -> bytes:
         with closing(self._store.open(key)) as opened:
             if _version(opened.entry) != etag:
-                raise ConflictError(f"{key!r} was replaced while it was read")
+                raise ConflictError(f"{key!r} was replaced while it was read; read it again")
             return opened.read(start, end)
 
 
@@ -84,7 +84,7 @@ def _version(entry: FileEntry) -> str:
 
 
 def listed(bucket: Bucket, folder: str) -> Iterator[Item]:
-    """All files of a folder but for results of earlier jobs, which may be many more than the files."""
+    """List all files of a folder except results of earlier jobs, which may far outnumber them."""
     root = key_of(folder)
     results = f"{_joined(root, RESULTS)}/"
     offset: str | None = None
@@ -101,7 +101,7 @@ def listed(bucket: Bucket, folder: str) -> Iterator[Item]:
 
 
 def wanted(items: Iterable[Item]) -> list[Item]:
-    """Those that a disk can hold side by side: where a file and a folder have one name, the folder is meant."""
+    """Select items that can coexist on a disk: if a file and a folder share a name, the folder wins."""
     found = {item.path: item for item in items}
     for folder in _folders(found):
         found.pop(folder, None)
@@ -109,7 +109,7 @@ def wanted(items: Iterable[Item]) -> list[Item]:
 
 
 class Brought:
-    """Files on this disk as they are in a source: `tree` is what tasks see, and is theirs when `bring` has returned."""
+    """A local copy of a source's files: `tree` is what tasks see, ready once `bring` has returned."""
 
     def __init__(self, root: Path, name: str) -> None:
         self._root = root
@@ -121,7 +121,7 @@ class Brought:
         remove(str(self._root), self._name)
 
     def bring(self, source: Source, items: Sequence[Item], *, spare_bytes: int, progress: Progress) -> None:
-        """Fetch what is not here yet; FullError, before a byte is fetched if it can be told, leaves `spare_bytes`."""
+        """Download missing files; FullError, if possible before the download, to keep `spare_bytes` free."""
         self.tree.mkdir(mode=0o755, parents=True, exist_ok=True)
         missing = self._missing(items)
         here = sum(item.size for item in items) - sum(item.size for item in missing)
@@ -130,7 +130,7 @@ class Brought:
         folders = sorted(_folders(item.path for item in items))
         with disk.room_for("the files of a job"):
             for folder in folders:
-                os.makedirs(self._at(folder), mode=_OPEN_FOLDER, exist_ok=True)
+                os.makedirs(self._at(folder), mode=_WRITABLE_FOLDER, exist_ok=True)
             for batch in _batches(missing):
                 disk.check_room(str(self.tree), sum(part.size for part in batch), spare_bytes)
                 in_parallel(partial(self._fetch, source, progress), batch)
@@ -138,12 +138,12 @@ class Brought:
             self._close(folders)
 
     def _missing(self, items: Sequence[Item]) -> list[Item]:
-        """What is to be fetched; whatever else is here is taken away."""
+        """Items to download; other files on this disk are deleted."""
         recorded = self._read()
         whole = {item.path for item in items if recorded.get(item.path) == (item.size, item.etag) and self._has(item)}
         kept = {self._at(path) for path in whole}
         for folder, _, names in os.walk(self.tree):
-            os.chmod(folder, _OPEN_FOLDER)
+            os.chmod(folder, _WRITABLE_FOLDER)
             for name in names:
                 if (path := os.path.join(folder, name)) not in kept:
                     os.unlink(path)
@@ -159,7 +159,7 @@ class Brought:
             return False
 
     def _fetch(self, source: Source, progress: Progress, part: _Part) -> None:
-        progress(0)  # what is not wanted any more is not read
+        progress(0)  # raises if the download was cancelled
         content = source.read(part.item.key, part.item.etag, part.start, part.end) if part.size else b""
         descriptor = os.open(self._at(part.item.path), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -201,7 +201,7 @@ class Brought:
             try:
                 path, size, etag = json.loads(line)
             except ValueError:
-                continue  # cut by a full disk or a power cut
+                continue  # line truncated by a full disk or a power cut
             found[path] = size, etag
         return found
 
@@ -225,9 +225,9 @@ class _Part:
 
 
 def send(bucket: Bucket, folder: str, results: Results, job: Job, *, progress: Progress) -> Sequence[str]:
-    """Carry all files that a finished job has left to its place in a bucket; those whose names it cannot take.
+    """Upload all files of a finished job to a bucket; return the paths that cannot be keys.
 
-    What is there already with its size is not sent again: nobody else writes below the job's id.
+    A file that is there with the same size is not sent again: nobody else writes below the job's id.
     """
     there = _sizes(bucket, _joined(folder, paths.output_prefix(job.id)))
     refused: list[str] = []
@@ -243,9 +243,9 @@ def send(bucket: Bucket, folder: str, results: Results, job: Job, *, progress: P
         try:
             file = results.open(job, entry.path)
         except NotFoundError:
-            return  # removed meanwhile
+            return  # deleted meanwhile
         with closing(file):
-            # By its descriptor: whatever the name may lead to, this is the file that was found.
+            # Use the descriptor: the name may lead to another file by now.
             bucket.put_file(key, Path(f"/proc/self/fd/{file.fileno()}"))
         progress(entry.size)
 
@@ -255,7 +255,7 @@ def send(bucket: Bucket, folder: str, results: Results, job: Job, *, progress: P
 
 
 def left(results: Results, job: Job) -> Iterator[Sequence[FileEntry]]:
-    """The files that a job has left, some at a time. Links and empty folders are nothing that a bucket has."""
+    """Yield pages of a job's files. Links and empty folders are left out, since a bucket cannot store them."""
     cursor: str | None = None
     while True:
         page = results.list(job, after=cursor)
@@ -270,7 +270,7 @@ def _sizes(bucket: Bucket, folder: str) -> Mapping[str, int]:
 
 
 def _item(root: str, found: Item) -> Item | None:
-    """None for what is no file: markers of folders, ours and those of others, and results."""
+    """Return None for keys that are not files: folder markers, ours or others', and results."""
     path = path_of(found.key[len(root) :].removeprefix("/"))
     if not path or path.rpartition("/")[2] == MARKER or path.startswith(f"{RESULTS}/"):
         return None

@@ -1,4 +1,4 @@
-"""What a finished job has on the disk, by kind: counted, and removed kind by kind or whole."""
+"""Counts and removes a finished job's files on disk, by kind (results, logs) or all at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddlecloud.model.kept import Kept
 from paddlecloud.model.space import Used
 from paddlecloud.runtime.removal import Only, Pause, remove
 
-# What of a job's folder is of which kind.
-_OF_KIND: Mapping[Kept, Only] = {
+# Which entries of a job's folder belong to which kind.
+_BELONGS_TO: Mapping[Kept, Only] = {
     Kept.RESULTS: lambda name: name != paths.LOGS,
     Kept.LOGS: lambda name: name == paths.LOGS,
 }
@@ -27,13 +27,13 @@ class JobFiles:
 
     def count(self, user: str, job: str) -> dict[Kept, Used]:
         counter = Counter(self._parent(user, job), self._pause)
-        used = {kind: counter.count(job, only) for kind, only in _OF_KIND.items()}
+        used = {kind: counter.count(job, only) for kind, only in _BELONGS_TO.items()}
         used[Kept.LOGS] += Counter(self._marks, self._pause).count(job)
         return used
 
     def remove(self, user: str, job: str, kind: Kept) -> None:
-        """Remove what is of one kind; what is not there any more is fine."""
-        remove(self._parent(user, job), job, self._pause, _OF_KIND[kind])
+        """Remove the files of one kind; missing files are not an error."""
+        remove(self._parent(user, job), job, self._pause, _BELONGS_TO[kind])
         if kind is Kept.LOGS:
             remove(self._marks, job, self._pause)
 

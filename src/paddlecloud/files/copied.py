@@ -1,4 +1,7 @@
-"""A file on its way from one store to another: all of it, or an error; a file that was cut must not pass for whole."""
+"""Copies a file from one store to another.
+
+Invariant: a copy is complete or raises an error; a truncated file never passes for a complete one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from paddlecloud.model.errors import ConflictError
 
 
 def exactly(whole: StoredFile, progress: Progress) -> Iterator[bytes]:
-    """Its pieces, each told once whoever takes them asks for more."""
+    """Yield the file's pieces; `progress` counts a piece once the next one is requested."""
     left = whole.entry.size
     for piece in whole.pieces():
         yield piece
@@ -29,4 +32,4 @@ def cut_short(path: str) -> Iterator[None]:
 
 
 def _changed(path: str) -> ConflictError:
-    return ConflictError(f"what {path!r} is copied from was cut meanwhile: copy it again")
+    return ConflictError(f"the source of {path!r} was truncated while it was copied: copy it again")

@@ -1,4 +1,7 @@
-"""Counting what job code left: by descriptors and never through a link, so nothing is counted that is not in it."""
+"""Counts the disk usage of job files.
+
+Invariant: it uses descriptors and never follows a link, so nothing outside the folder is counted.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,26 @@ _BLOCK_BYTES = 512
 
 
 def occupied(found: os.stat_result) -> int:
-    """What the disk gave out for something."""
+    """Bytes allocated on disk."""
     return found.st_blocks * _BLOCK_BYTES
 
 
 def content(found: os.stat_result) -> int:
-    """What a file's bytes are counted for: all of them, but no more than the disk gave out where it has holes."""
+    """A file's length, but for a sparse file no more than what is allocated on disk."""
     return min(found.st_size, occupied(found)) if stat.S_ISREG(found.st_mode) else 0
 
 
 class Counter:
-    """Counts what is in a folder of ours; a file that it meets again under another name is not counted again."""
+    """Counts entries of one folder; a file with several hard links is counted once."""
 
     def __init__(self, root: str, pause: Pause, size: Callable[[os.stat_result], int] = occupied) -> None:
         self._root = root
         self._pause = pause
         self._size = size
-        self._seen: set[int] = set()
+        self._counted_inodes: set[int] = set()
 
     def count(self, name: str, only: Only = everything) -> Used:
-        """What is called `name` in the folder, with all that is in it; what is not there is nothing."""
+        """Count the entry `name` and everything below it; a missing entry counts as empty."""
         try:
             with opened_root(self._root) as folder:
                 return self._at(folder, name, 0, only)
@@ -48,11 +51,11 @@ class Counter:
             return Used()
         own = self._size(found) if only("") else 0
         if stat.S_ISDIR(found.st_mode):
-            # Deeper than any path that can be listed or sent, nothing is counted.
+            # Skip folders deeper than any path that can be listed or sent.
             below = self._below(folder, name, level + 1, only) if level < paths.LEVELS else Used()
             return below + Used(size_bytes=own)
         if found.st_nlink > 1:
-            self._seen.add(found.st_ino)
+            self._counted_inodes.add(found.st_ino)
         return Used(size_bytes=own, files=1)
 
     def _below(self, folder: int, name: str, level: int, only: Only) -> Used:
@@ -60,8 +63,8 @@ class Counter:
         try:
             with opened(folder, name, LOOK, restore=True) as inner, os.scandir(inner) as entries:
                 for entry in entries:
-                    if only(entry.name) and entry.inode() not in self._seen:
+                    if only(entry.name) and entry.inode() not in self._counted_inodes:
                         total += self._at(inner, entry.name, level)
         except OSError:
-            pass  # somebody else's, or swapped while we looked: what is in it cannot be told
+            pass  # not permitted, or swapped meanwhile: its content cannot be counted
         return total

@@ -1,4 +1,7 @@
-"""Writing that survives a crash: a name appears only once its bytes are on the disk, and a full disk leaves nothing."""
+"""Writes files so that they survive a crash.
+
+Invariant: a name appears only once its bytes are on disk, and a full disk leaves no partial file.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from contextlib import contextmanager, suppress
 
 from paddlecloud.model.errors import FullError
 
-NEW = ".new-"  # begins every name that is still being written; what has it after a crash may be removed
+NEW = ".new-"  # prefix of names that are still being written; after a crash these can be removed
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-_NOT_OFFERED = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL})
+_UNSUPPORTED = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL})
 _COPY_BYTES = 1024 * 1024
-_FEW = 16
+_FSYNC_LIMIT = 16
 
 
 @contextmanager
 def room_for(what: str, folder: str = "") -> Iterator[None]:
-    """Say a full disk in our words; `folder` is where, unless the error tells."""
+    """Raise FullError when the disk is full; `folder` is where, unless the error names it."""
     try:
         yield
     except OSError as error:
@@ -30,25 +33,25 @@ def room_for(what: str, folder: str = "") -> Iterator[None]:
             raise
         named = error.filename if isinstance(error.filename, str) and os.path.isabs(error.filename) else ""
         where = f", in {folder or os.path.dirname(named)}," if folder or named else ""
-        raise FullError(f"no space left on the server{where} for {what}; free some, then send it again") from None
+        raise FullError(f"no space left on the server{where} for {what}: free some space and try again") from None
 
 
 def check_room(folder: str, size: int, spare: int) -> None:
-    """Raise FullError unless `size` more bytes leave `spare` on the disk of a folder."""
+    """Raise FullError unless `size` more bytes leave `spare` bytes free on the folder's disk."""
     room = os.statvfs(folder)
     if room.f_bavail * room.f_frsize < size + spare:
-        raise FullError(f"no space left on the server, in {folder}, for this upload; free some, then send it again")
+        raise FullError(f"no space left on the server, in {folder}, for this upload: free some space and try again")
 
 
 def make_folder(path: str) -> None:
-    """Make a folder for ourselves alone, on the disk when it returns, if it is not there yet."""
+    """Create a folder that only this account can read, synced to disk, unless it exists."""
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
         sync(os.path.dirname(path))
 
 
 def there(path: str) -> bool:
-    """Whether something has this name, a link without a target too. Quicker than os.path, which raises and catches."""
+    """Whether the name exists, even as a dangling link. Faster than os.path, which raises and catches."""
     return os.access(path, os.F_OK, follow_symlinks=False)
 
 
@@ -57,7 +60,7 @@ def new_name(folder: str) -> str:
 
 
 def write_all(folder: str, contents: Sequence[tuple[str, bytes]], mode: int) -> None:
-    """Write files into one folder, each as (name, bytes); all are on the disk when it returns."""
+    """Write files into one folder, each given as (name, bytes); all are synced to disk."""
     if not contents:
         return
     within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -82,7 +85,7 @@ def write_all(folder: str, contents: Sequence[tuple[str, bytes]], mode: int) -> 
 
 
 def write_by(path: str, mode: int, write: Callable[[int], None]) -> None:
-    """Make the file `path` out of what `write` puts into the descriptor that it is given; the folder is not synced."""
+    """Create the file `path` from what `write` puts into the given descriptor; the folder is not synced."""
     temporary = new_name(os.path.dirname(path))
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -107,18 +110,18 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
 
 
 def copy(source: int, source_offset: int, target: int, target_offset: int, count: int) -> None:
-    """Copy a range between files inside the kernel, or through a small buffer where it does not offer that."""
+    """Copy a range between files inside the kernel, or through a small buffer if the kernel does not support it."""
     while count:
         try:
             copied = os.copy_file_range(source, target, count, source_offset, target_offset)
         except OSError as error:
-            if error.errno not in _NOT_OFFERED:
+            if error.errno not in _UNSUPPORTED:
                 raise
             piece = os.pread(source, min(count, _COPY_BYTES), source_offset)
             write_at(target, piece, target_offset)
             copied = len(piece)
         if not copied:
-            raise EOFError("the file to copy from is shorter than it should be")
+            raise EOFError("the source file is shorter than expected")
         source_offset, target_offset, count = source_offset + copied, target_offset + copied, count - copied
 
 
@@ -131,9 +134,9 @@ def sync(path: str, within: int | None = None) -> None:
 
 
 def sync_all(folder: int, paths: Sequence[str]) -> None:
-    """Wait until paths below the descriptor `folder` are on the disk: for all of that disk if they are many, since each
-    fsync makes it flush."""
-    if len(paths) > _FEW and _syncfs is not None:
+    """Sync paths below the descriptor `folder`. Many paths are synced as one file system, since each fsync flushes the
+    disk."""
+    if len(paths) > _FSYNC_LIMIT and _syncfs is not None:
         if _syncfs(folder):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     else:
@@ -142,14 +145,14 @@ def sync_all(folder: int, paths: Sequence[str]) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder whose folders may be read-only."""
+    """Remove a tree that may contain read-only folders."""
     for folder, _, _ in os.walk(path):
         os.chmod(folder, 0o700)
     shutil.rmtree(path)
 
 
 def older_than(folder: str, before: float) -> list[str]:
-    """What in a folder was last written before a time, in seconds."""
+    """Entries of a folder last modified before a time, in seconds."""
     with os.scandir(folder) as entries:
         return [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < before]
 
@@ -163,5 +166,5 @@ def _write(name: str, within: int, content: bytes, mode: int) -> None:
         os.close(descriptor)
 
 
-# Python has no syncfs(2); where the C library has none either, each file is synced.
+# Python lacks syncfs(2); if the C library lacks it too, each file is synced.
 _syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

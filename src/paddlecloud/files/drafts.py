@@ -1,14 +1,14 @@
-"""Files on their way in, written at offsets by clients that never say when they are done.
+"""Holds files written at offsets by clients that never say when they are done.
 
-<draft>/about    its size, whose it is, the boot of the machine, and whether it begins as the file that is there
-<draft>/bytes    the file, with holes where nothing was written; of a draft with a base only once something differs
-<draft>/ranges   what of it was written, one `start end` a line
-<draft>/digests  what its pieces must be, where that was said before they came
+<draft>/about    its size and owner, the machine's boot id, and whether it starts from the existing file (its base)
+<draft>/bytes    the file, with holes where nothing was written; with a base, created at the first difference
+<draft>/ranges   the written ranges, one `start end` per line
+<draft>/digests  the digests of its pieces, if they were announced in advance
 
-Nobody sees a draft: it becomes the file when it is whole. One without a base is whole when every byte was written. One
-with a base, a file of the same size, is whole when its last byte was: clients go from the front to the end and leave
-out what is the same, so the end is never said to be the same (`read`), and they send it.
-What is not synced yet a power cut may take, so a draft of another boot is forgotten, and its file sent anew.
+Invariant: nobody sees a draft; it becomes the file when it is complete. Without a base, a draft is complete when every
+byte was written. With a base, a file of the same size, it is complete when its last byte was written: clients go from
+start to end and skip pieces that are the same, so `read` never reports the end as the same, and they send it.
+A power cut may lose writes that are not synced, so a draft from an earlier boot is deleted, and its file is sent again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from paddlecloud.files.base import StoredFile
 from paddlecloud.model.errors import ConflictError, TooLargeError
 from paddlecloud.model.tree import CHUNK_BYTES
 
-_MOST_DRAFTS = 1000  # of one owner
+_MAX_DRAFTS = 1000  # per owner
 _DIGEST_BYTES = 32
 
 
@@ -38,36 +38,40 @@ class _About:
     size: int
     owner: str
     boot: str
-    token: str  # of this draft alone
+    token: str  # unique for each draft
     based: bool = False
-    plan: str = ""  # names the digests, if there are any
+    plan: str = ""  # identifies the digests, if there are any
 
 
 class Drafts:
-    """There is one for a folder: it knows what is open without looking."""
+    """Create only one instance per folder: it keeps the open drafts in memory."""
 
     def __init__(self, folder: Path, *, boot: str) -> None:
         self._folder = str(folder)
         self._boot = boot
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
-        self._held: dict[str, tuple[str, int]] = {}  # by path: whose it is, and how much it takes in the end
+        self._reserved: dict[str, tuple[str, int]] = {}  # by path: owner and final size
         disk.make_folder(self._folder)
         for path in [f"{self._folder}/{name}" for name in os.listdir(self._folder)]:
             about = _read_about(path)
             if about is None or about.boot != boot:
                 _remove(path)
             else:
-                self._held[path] = (about.owner, about.size)
+                self._reserved[path] = (about.owner, about.size)
 
     def held(self, owner: str, *, but: str = "") -> int:
-        """What the open drafts of an owner take, but for that of one name."""
+        """Bytes reserved by an owner's open drafts, except the draft named `but`."""
         left_out = self._path(but)
         with self._lock:
-            return sum(size for path, (whose, size) in self._held.items() if whose == owner and path != left_out)
+            return sum(
+                size
+                for path, (draft_owner, size) in self._reserved.items()
+                if draft_owner == owner and path != left_out
+            )
 
     def begin(self, name: str, size: int, *, owner: str, based: bool = False, digests: Sequence[str] = ()) -> Draft:
-        """A draft of a file with this name; one of the same size and digests that is there is gone on with."""
+        """Start a draft of the file `name`, or resume an existing one with the same size and digests."""
         plan = hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
         found = self.find(name)
         if found is not None and (found.size, found.plan) == (size, plan) and (found.based or not based):
@@ -84,9 +88,9 @@ class Drafts:
                 if not based:
                     _make_hole(f"{temporary}/bytes", size)
             with self._lock:
-                self._forget(folder)
+                self._delete(folder)
                 os.rename(temporary, folder)
-                self._held[folder] = (owner, size)
+                self._reserved[folder] = (owner, size)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -99,13 +103,13 @@ class Drafts:
 
     @contextmanager
     def scratch(self, owner: str) -> Iterator[Scratch]:
-        """A file to write one to whose size nobody knows yet; it is gone afterwards, unless it was moved away."""
+        """A temporary file for an upload of unknown size; deleted at the end unless it was moved away."""
         path = disk.new_name(self._folder)
         self._check_count(owner)
 
         def grown(size: int) -> None:
             with self._lock:
-                self._held[path] = (owner, size)
+                self._reserved[path] = (owner, size)
 
         with disk.room_for("this file"):
             scratch = Scratch(path, grown)
@@ -114,47 +118,47 @@ class Drafts:
             finally:
                 scratch.close()
                 with self._lock:
-                    self._held.pop(path, None)
+                    self._reserved.pop(path, None)
 
     def drop(self, name: str) -> None:
         with self._lock:
-            self._forget(self._path(name))
+            self._delete(self._path(name))
 
     def expire(self, before: float) -> None:
-        """Forget drafts that nothing was written to since a time, in seconds."""
+        """Delete drafts not written to since a time, in seconds."""
         for path in disk.older_than(self._folder, before):
             if _last_written(path) < before:
                 with self._lock:
-                    self._forget(path)
+                    self._delete(path)
 
     def _check_count(self, owner: str) -> None:
         with self._lock:
-            if sum(whose == owner for whose, _ in self._held.values()) >= _MOST_DRAFTS:
+            if sum(draft_owner == owner for draft_owner, _ in self._reserved.values()) >= _MAX_DRAFTS:
                 raise TooLargeError(
-                    f"{owner} has {_MOST_DRAFTS} unfinished uploads: finish some, or wait a day till they are forgotten"
+                    f"{owner} has {_MAX_DRAFTS} unfinished uploads: finish some, or wait a day until they expire"
                 )
 
     def _draft(self, folder: str, about: _About) -> Draft:
         with self._lock:
             lock = self._locks.setdefault(folder, threading.Lock())
-        return Draft(folder, about, lock, self._gone)
+        return Draft(folder, about, lock, self._release)
 
-    def _gone(self, folder: str) -> None:
+    def _release(self, folder: str) -> None:
         with self._lock:
-            self._held.pop(folder, None)
+            self._reserved.pop(folder, None)
             self._locks.pop(folder, None)
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:40]}"
 
-    def _forget(self, folder: str) -> None:
+    def _delete(self, folder: str) -> None:
         _remove(folder)
-        self._held.pop(folder, None)
+        self._reserved.pop(folder, None)
         self._locks.pop(folder, None)
 
 
 class Scratch:
-    """A file that is written from its beginning to its end."""
+    """A file written from start to end."""
 
     def __init__(self, path: str, grown: Callable[[int], None]) -> None:
         self.path = Path(path)
@@ -168,7 +172,7 @@ class Scratch:
         self._grown(self.size)
 
     def whole(self) -> Path:
-        """The file, with all that was written."""
+        """The path of the file, with all writes flushed."""
         self._file.flush()
         return self.path
 
@@ -178,13 +182,13 @@ class Scratch:
 
 
 class Draft:
-    """One file on its way in. All that is read of it was written to it, or stands in its base."""
+    """One unfinished file. Reads return only bytes that were written to it or that are in its base."""
 
-    def __init__(self, folder: str, about: _About, lock: threading.Lock, gone: Callable[[str], None]) -> None:
+    def __init__(self, folder: str, about: _About, lock: threading.Lock, release: Callable[[str], None]) -> None:
         self._folder = folder
         self._about = about
         self._lock = lock
-        self._gone = gone
+        self._release = release
 
     @property
     def size(self) -> int:
@@ -199,7 +203,7 @@ class Draft:
         return self._about.plan
 
     def read(self, start: int, end: int, base: StoredFile | None) -> bytes | None:
-        """The bytes from `start` to `end`, less at the file's end; None where some of them are still to be sent."""
+        """Return the bytes from `start` to `end`, fewer at the file's end; None if some of them are still missing."""
         end = min(end, self.size)
         if start >= end:
             return b""
@@ -217,64 +221,64 @@ class Draft:
             return None
 
     def write(self, start: int, content: bytes, base: StoredFile | None) -> bool:
-        """Write at an offset; True: the draft is whole, and is to be taken. ConflictError: it is another one by now, or
-        this is not the piece that was said to come."""
+        """Write at an offset; True if the draft is now complete and ready to be taken. ConflictError if the draft was
+        replaced or the piece does not match its announced digest."""
         with self._opened() as within:
             if self.plan and not _is_planned(within, start, content):
                 raise ConflictError(
-                    "this is not the piece that was said to come: another upload has begun; send it again"
+                    "this piece does not match its announced digest: another upload may have started; send it again"
                 )
             if self.based:
                 self._write_over(within, start, content, base)
                 return start + len(content) >= self.size
-            _put(within, start, content)
+            _write_at(within, start, content)
             with self._lock:
                 return written.covers(written.add(f"{within}/ranges", start, start + len(content)), 0, self.size)
 
     def changed(self) -> bool:
-        """Whether it is another file than its base."""
+        """Whether it differs from its base."""
         return not self.based or os.path.exists(f"{self._folder}/bytes")
 
     @contextmanager
     def taken(self) -> Iterator[Path]:
-        """The whole file, for one who makes it the real one; the draft is gone afterwards, if that was good."""
+        """Yield the complete file for the caller to move into place; the draft is deleted if that succeeds."""
         folder = disk.new_name(os.path.dirname(self._folder))
         try:
             os.rename(self._folder, folder)
         except FileNotFoundError:
-            raise ConflictError("another upload of this file has ended meanwhile: send it again") from None
+            raise ConflictError("another upload of this file has finished meanwhile: send it again") from None
         try:
             yield Path(folder, "bytes")
         except BaseException:
             with suppress(OSError):
                 os.rename(folder, self._folder)
             raise
-        self._gone(self._folder)
+        self._release(self._folder)
         shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _opened(self) -> Iterator[str]:
-        """The draft's folder by a descriptor, so that it stays this one, whatever its name means by now."""
+        """Yield the draft's folder through a descriptor, which stays valid if the folder's name is reused."""
         try:
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise ConflictError("another upload of this file has ended meanwhile: send it again") from None
+            raise ConflictError("another upload of this file has finished meanwhile: send it again") from None
         try:
             within = f"/proc/self/fd/{descriptor}"
             if _read_about(within) != self._about:
-                raise ConflictError("another upload of this file has begun meanwhile: send it again")
+                raise ConflictError("another upload of this file has started meanwhile: send it again")
             yield within
         finally:
             os.close(descriptor)
 
     def _write_over(self, within: str, start: int, content: bytes, base: StoredFile | None) -> None:
-        """Write into a draft that begins as its base, of which nothing is copied until something differs."""
+        """Write to a draft with a base; the base is copied only at the first difference."""
         with self._lock:
             if not os.path.exists(f"{within}/bytes"):
                 if base is not None and base.read(start, start + len(content)) == content:
                     return
                 _copy(within, self.size, base)
-        _put(within, start, content)
+        _write_at(within, start, content)
 
 
 def _is_planned(within: str, start: int, content: bytes) -> bool:
@@ -302,7 +306,7 @@ def _copy(within: str, size: int, base: StoredFile | None) -> None:
     os.rename(temporary, f"{within}/bytes")
 
 
-def _put(within: str, start: int, content: bytes) -> None:
+def _write_at(within: str, start: int, content: bytes) -> None:
     with disk.room_for("this file"):
         descriptor = os.open(f"{within}/bytes", os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -327,7 +331,7 @@ def _read_about(folder: str) -> _About | None:
 
 
 def _last_written(path: str) -> float:
-    """When something was written to a draft, or to a scratch file; a folder's own time tells only of new names."""
+    """When a draft or scratch file was last written; a folder's own time only changes with new names."""
     times = [0.0]
     for one in (path, f"{path}/ranges", f"{path}/bytes"):
         with suppress(OSError):
@@ -336,7 +340,7 @@ def _last_written(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    """Out of everyone's reach at once, whatever it is."""
+    """Remove a draft or scratch file, first renaming it so that nobody else can reach it."""
     leaving = disk.new_name(os.path.dirname(path))
     with suppress(FileNotFoundError):
         os.rename(path, leaving)

@@ -1,4 +1,7 @@
-"""The virtual environments of users' jobs on the disk: listed, and removed while nobody builds or runs in them."""
+"""Lists and removes users' virtual environments on disk.
+
+Invariant: an environment is never removed while a task builds it or runs in it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Environments:
         return _names(self.root)
 
     def all(self) -> Iterator[Kept]:
-        """Each with when it was last used; of one that is not whole, when its building began."""
+        """Yield each environment with the time of its last use; for an incomplete one, when its build began."""
         for user in self.users():
             for name in _names(self.root / user):
                 folder = self.root / user / name
@@ -40,7 +43,7 @@ class Environments:
                 yield Kept(user, name, datetime.fromtimestamp(used, UTC))
 
     def remove(self, user: str, name: str, pause: Pause) -> bool:
-        """Whether it went: not while a task has its lock. What is left of one that is half removed is built anew."""
+        """Remove an environment; False while a task holds its lock. A half-removed one is rebuilt at its next use."""
         one = Environment.at(str(self.root / user / name))
         lock = environments.lock(one)
         try:

@@ -1,7 +1,7 @@
-"""A store in a folder of HDFS, by WebHDFS.
+"""Stores a datacenter's files in an HDFS folder through WebHDFS.
 
-A path is the path below that folder, but for names that HDFS does not take (see `keys.escaped`). Whatever is written is
-made in a folder of its own, which no path names, and renamed into place when it is whole.
+Paths map to paths below that folder, with names escaped that HDFS rejects (see `keys.escaped`). Every file is written
+to a staging folder that no path can name, and renamed into place when complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STAGING = ".paddlecloud-staging"
 
 _RESERVED = (STAGING, ".snapshot", ".reserved")
 _SPECIAL = ":"
-_LEFT_MS = 86_400_000
+_STALE_MS = 86_400_000
 _PART_BYTES = 8 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _KINDS = {FILE: Kind.FILE, FOLDER: Kind.FOLDER}
@@ -35,12 +35,12 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class HdfsStore:
-    """`place` is a folder of the file system, such as `/paddlecloud`, or `/`."""
+    """`place` is a folder of the HDFS file system, such as `/paddlecloud`, or `/`."""
 
     def __init__(self, url: str, place: str, *, user: str) -> None:
         self._root = place.rstrip("/")
         self._hdfs = WebHdfs(url, user)
-        self._swept = 0
+        self._last_sweep = 0
 
     def __repr__(self) -> str:
         return f"HdfsStore({self._root or '/'} at {self._hdfs})"
@@ -61,10 +61,10 @@ class HdfsStore:
 
     def walk(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         self._check_folder(folder)
-        start, behind = _parts(folder), _parts(after)
-        if _raw(behind[: len(start)]) > _raw(start):
+        start, after_parts = _parts(folder), _parts(after)
+        if _raw(after_parts[: len(start)]) > _raw(start):
             return iter(())
-        return self._below(folder, behind[len(start) :] if behind[: len(start)] == start else [])
+        return self._below(folder, after_parts[len(start) :] if after_parts[: len(start)] == start else [])
 
     def open(self, path: str) -> StoredFile:
         found = self._found(path)
@@ -112,11 +112,11 @@ class HdfsStore:
         if not path:
             raise ConflictError("the root of a store cannot be removed")
         if self._found(path)["type"] == FOLDER and not recursive:
-            raise ConflictError(f"{path!r} is a folder: remove it with all that is in it (-r), or name a file")
+            raise ConflictError(f"{path!r} is a folder: remove it with its content (-r), or name a file")
         self._hdfs.delete(self._at(path))
 
     def usage(self, folder: str) -> Usage:
-        # Of the root, each by itself: what is staged there changes while it would be taken off the sum.
+        # For the root, add up its entries: subtracting the staging folder would be wrong, since it changes meanwhile.
         places = [self._at(folder)] if folder else [self._at(entry.path) for entry in self._children("", "")]
         found = [self._usage(place) for place in places]
         return Usage(size_bytes=sum(size for size, _ in found), files=sum(files for _, files in found))
@@ -130,7 +130,7 @@ class HdfsStore:
     def _found(self, path: str) -> Status:
         found = self._hdfs.status(self._at(path))
         if found is None and not path:
-            return {"type": FOLDER, "modificationTime": 0}  # the first to write makes it
+            return {"type": FOLDER, "modificationTime": 0}  # the first write creates it
         if found is None:
             raise NotFoundError(f"there is no file {path!r}")
         return found
@@ -150,10 +150,10 @@ class HdfsStore:
             if paths.raw_of(name) > paths.raw_of(after)
         ]
 
-    def _below(self, folder: str, behind: Sequence[str]) -> Iterator[FileEntry]:
-        if behind and self._is_folder(_joined(folder, behind[0])):
-            yield from self._below(_joined(folder, behind[0]), behind[1:])
-        for entry in self._children(folder, behind[0] if behind else ""):
+    def _below(self, folder: str, after_parts: Sequence[str]) -> Iterator[FileEntry]:
+        if after_parts and self._is_folder(_joined(folder, after_parts[0])):
+            yield from self._below(_joined(folder, after_parts[0]), after_parts[1:])
+        for entry in self._children(folder, after_parts[0] if after_parts else ""):
             yield entry
             if entry.kind is Kind.FOLDER:
                 yield from self._below(entry.path, [])
@@ -167,7 +167,7 @@ class HdfsStore:
             raise ConflictError(f"{folder!r} is not a folder")
 
     def _check_place(self, path: str) -> Status | None:
-        """The file that may be replaced at a path; ConflictError if a file could not be there."""
+        """Return the file that a write would replace, or None; ConflictError if a file cannot be at this path."""
         found = self._hdfs.status(self._at(path)) if path else None
         if not path or (found is not None and found["type"] != FILE):
             raise ConflictError(f"{path!r} is a folder; name a file in it")
@@ -176,7 +176,7 @@ class HdfsStore:
         return found
 
     def _check_above(self, path: str) -> None:
-        """That nothing but folders is above a path, as far as anything is."""
+        """Check that the nearest existing ancestor of a path is a folder."""
         while path := _above(path):
             found = self._hdfs.status(self._at(path))
             if found is not None and found["type"] != FOLDER:
@@ -190,9 +190,9 @@ class HdfsStore:
         self._write(path, [whole])
 
     def _write(self, path: str, pieces: Iterable[bytes]) -> None:
-        """The folders above come behind the bytes: none is left by what fails."""
+        """Create the parent folders after the bytes, so that a failed write leaves no folder after_parts."""
         staged = f"{self._root}/{STAGING}/{secrets.token_hex(16)}"
-        pieces = _begun(pieces)
+        pieces = _prefetched(pieces)
         try:
             now = self._hdfs.create(staged, pieces)["modificationTime"]
             self._hdfs.make_folder(self._at(_above(path)))
@@ -201,16 +201,16 @@ class HdfsStore:
             with suppress(PaddleCloudError):
                 self._hdfs.delete(staged)
             raise
-        if now - self._swept > _LEFT_MS:
-            self._swept = now
+        if now - self._last_sweep > _STALE_MS:
+            self._last_sweep = now
             self._sweep(now)
 
     def _sweep(self, now: int) -> None:
-        """Remove what crashes have left, and DataNodes: one may make a file after we have given it up, and removed it.
-        Times are those of the NameNode."""
+        """Remove stale files of crashes. DataNodes leave them too: one may create a file after we gave it up and
+        deleted it. Times are the NameNode's."""
         with suppress(PaddleCloudError):
             for one in self._hdfs.list(f"{self._root}/{STAGING}"):
-                if now - one["modificationTime"] > _LEFT_MS:
+                if now - one["modificationTime"] > _STALE_MS:
                     self._hdfs.delete(f"{self._root}/{STAGING}/{one['pathSuffix']}")
 
     def _at(self, path: str) -> str:
@@ -219,7 +219,7 @@ class HdfsStore:
 
 
 class _Opened:
-    """A file as it was when it was opened. Once it is replaced, reading on is a ConflictError."""
+    """A file as it was when opened. Once it is replaced, reading raises ConflictError."""
 
     def __init__(self, hdfs: WebHdfs, entry: FileEntry, inode: int) -> None:
         self._hdfs = hdfs
@@ -246,11 +246,11 @@ class _Opened:
                 yield part[begin : begin + _PIECE_BYTES]
 
     def close(self) -> None:
-        """Nothing is held: each part is a request of its own, so that a slow reader keeps no connection."""
+        """Nothing to close: each part is a separate request, so that a slow reader holds no connection."""
 
 
-def _begun(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same pieces, of which the first megabyte has come: what breaks before has not been heard of in HDFS."""
+def _prefetched(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Wait for the first megabyte, so that a source that fails earlier creates nothing in HDFS."""
     pieces, begin, size = iter(pieces), [], 0
     for piece in pieces:
         begin.append(piece)

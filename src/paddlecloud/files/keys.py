@@ -1,4 +1,4 @@
-"""Paths as the keys of an object store, and the order of names made out of the order of keys."""
+"""Converts paths to object store keys, and sorts listings by name instead of by key."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from paddlecloud.model.errors import InvalidError
 
 T = TypeVar("T")
 
-KEY_BYTES = 1024  # what S3 takes
-MARKER = ".paddlecloud-folder"  # the key in a folder that says that the folder is there, whatever else is in it
+KEY_BYTES = 1024  # the longest key that S3 accepts
+MARKER = ".paddlecloud-folder"  # a key with this name marks that its folder exists, even if it is otherwise empty
 LAST = "\U0010ffff"
 
 _ESCAPED = 0xEF00
-_HELD = 1000
+_MAX_WAITING = 1000
 
 
 def key_of(path: str) -> str:
-    """The key of a path: the path itself, but for what some store or library in between would not keep as it is.
+    """Return the path itself, with bytes escaped that some store or library would not preserve.
 
-    Each such byte becomes a private-use character, U+EF00 and the byte, as `paths.text_of` has it for what is not
-    UTF-8. A name that would be taken for a marker is written with its first byte so.
+    Each such byte becomes the private-use character U+EF00 plus the byte, as `paths.text_of` does for bytes that are
+    not UTF-8. A name that equals the marker gets its first byte escaped.
     """
     if path.isascii() and path.isprintable() and "\\" not in path and MARKER not in path:
         return _checked(path, path)
@@ -32,7 +32,7 @@ def key_of(path: str) -> str:
 
 
 def path_of(key: str) -> str:
-    """The path whose key this is; of a key that we did not make, the path that means it."""
+    """Undo `key_of`; for a key that this project did not create, return the path that stands for it."""
     if key.isascii():
         return key
     raw = b"".join(
@@ -43,21 +43,21 @@ def path_of(key: str) -> str:
 
 
 def escaped(raw: bytes, *, special: str, reserved: Collection[str]) -> str:
-    """A name without control characters, those that are `special`, and bytes that are no UTF-8; a `reserved` name gets
-    another first character, since it means something else. `path_of` undoes it."""
+    """Escape control characters, characters in `special` and bytes that are not UTF-8. A `reserved` name gets its
+    first character escaped. `path_of` undoes it."""
     name = raw.decode("utf-8", "surrogateescape")
     made = "".join(_escaped_character(character, special) for character in name)
     return chr(_ESCAPED + raw[0]) + made[1:] if name in reserved else made
 
 
 def in_order(
-    seen: Iterable[tuple[str, T | None]], *, is_folder: Callable[[str], bool], after: str = "", held: int = _HELD
+    seen: Iterable[tuple[str, T | None]], *, is_folder: Callable[[str], bool], after: str = "", held: int = _MAX_WAITING
 ) -> Iterator[tuple[str, T | None]]:
-    """By name what a store lists by key, behind the name `after`: files with what is known of them, folders with None.
+    """Sort by name what a store lists by key, after the name `after`; a folder's value is None.
 
-    A store has `a-b` before `a/…`, that is, before the folder `a`: a name waits until no folder that belongs before it
-    can come any more. Once many wait, the store is asked about that folder. Of a file and a folder with one name,
-    the folder is meant. A store that lists by name, as some do, is as good.
+    A store lists `a-b` before `a/…`, that is, before the folder `a`. So a name waits until no folder that sorts before
+    it can still appear. Once `held` names wait, the store is asked whether that folder exists. If a file and a folder
+    share a name, the folder wins. Stores that list by name work too.
     """
     order = _Order[T](is_folder, after, held)
     for name, value in seen:
@@ -69,16 +69,16 @@ def in_order(
 class _Order(Generic[T]):
     def __init__(self, is_folder: Callable[[str], bool], after: str, held: int) -> None:
         self._is_folder = is_folder
-        self._held = held
+        self._max_waiting = held
         self._waiting: dict[str, T | None] = {}
         self._names: list[str] = []
-        self._settled: set[str] = set()  # folders that the store was asked about
+        self._settled: set[str] = set()  # folders for which the store was asked
         self._position = ""
-        self._told = after
+        self._last_yielded = after
 
     def add(self, name: str, value: T | None) -> None:
         self._position = max(self._position, name if value is not None else name + "/")
-        if name > self._told:
+        if name > self._last_yielded:
             self._wait(name, value)
 
     def ready(self) -> Iterator[tuple[str, T | None]]:
@@ -86,7 +86,7 @@ class _Order(Generic[T]):
             folder = self._blocker(self._names[0])
             if folder is None:
                 yield self._first()
-            elif len(self._names) > self._held:
+            elif len(self._names) > self._max_waiting:
                 self._settled.add(folder)
                 if self._is_folder(folder):
                     self._wait(folder, None)
@@ -105,19 +105,19 @@ class _Order(Generic[T]):
             self._waiting[name] = None
 
     def _blocker(self, name: str) -> str | None:
-        """The folder that may still come and belongs before the name; if the shortest has passed, all have."""
+        """A folder that sorts before the name and may still appear; if the shortest cannot, none can."""
         for folder in _before(name):
-            if folder > self._told and folder not in self._settled:
+            if folder > self._last_yielded and folder not in self._settled:
                 return folder if folder + "/" > self._position else None
         return None
 
     def _first(self) -> tuple[str, T | None]:
-        self._told = heapq.heappop(self._names)
-        return self._told, self._waiting.pop(self._told)
+        self._last_yielded = heapq.heappop(self._names)
+        return self._last_yielded, self._waiting.pop(self._last_yielded)
 
 
 def _before(name: str) -> Iterator[str]:
-    """The folders that a store lists behind a file of this name, though they belong before it; the last is its own."""
+    """Folders that a store lists after a file of this name, though they sort before it; the last has the same name."""
     for at in range(1, len(name)):
         if name[at] < "/":
             yield name[:at]
@@ -126,7 +126,7 @@ def _before(name: str) -> Iterator[str]:
 
 def _checked(key: str, path: str) -> str:
     if len(key.encode()) > KEY_BYTES:
-        raise InvalidError(f"path {path!r} is longer than the {KEY_BYTES} bytes that an S3 store takes", field="path")
+        raise InvalidError(f"path {path!r} is longer than {KEY_BYTES} bytes, the limit of S3: shorten it", field="path")
     return key
 
 

@@ -1,4 +1,4 @@
-"""A tree on the disk: folders and links as the manifest names them, files as further names of objects, read-only."""
+"""Builds a read-only tree on disk from a manifest: folders, symbolic links, and files as hard links to objects."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _READ_ONLY = 0o555
 
 
 def lay_out(manifest: Manifest, objects: Objects, path: str) -> None:
-    """Make the folder `path`; it appears whole and on the disk, or not at all."""
+    """Create the folder `path`; it appears complete and synced to disk, or not at all."""
     trees = os.path.dirname(path)
     temporary = disk.new_name(trees)
     os.mkdir(temporary, 0o700)
     try:
         _fill(manifest, objects, temporary)
-        # Within one folder: a read-only folder cannot be moved to another by its owner.
+        # Rename within one folder: the owner of a read-only folder cannot move it to another parent.
         os.rename(temporary, path)
     except BaseException:
         disk.remove_tree(temporary)
@@ -36,13 +36,13 @@ def _fill(manifest: Manifest, objects: Objects, path: str) -> None:
             try:
                 os.mkdir(folder, 0o700, dir_fd=root)
             except OSError as error:
-                raise _unnameable(error, folder) from None
-        # Links last, though no path leads through one: nothing is ever written by way of them.
+                raise _name_error(error, folder) from None
+        # Create links last, though no path leads through one, so that nothing can be written through a link.
         for entry in sorted(manifest.entries, key=lambda entry: entry.kind is Kind.LINK):
             try:
                 _place(entry, objects, root)
             except OSError as error:
-                raise _unnameable(error, entry.path) from None
+                raise _name_error(error, entry.path) from None
         made = [*reversed(folders), "."]
         for folder in made:
             os.chmod(folder, _READ_ONLY, dir_fd=root)
@@ -52,7 +52,7 @@ def _fill(manifest: Manifest, objects: Objects, path: str) -> None:
 
 
 def _folders(manifest: Manifest) -> list[str]:
-    """Every folder of the tree, also those that only a path inside them names; outer ones first."""
+    """Every folder of the tree, including those that only appear in a file's path; parents first."""
     folders: set[str] = set()
     for entry in manifest.entries:
         folder = entry.path if entry.kind is Kind.FOLDER else os.path.dirname(entry.path)
@@ -69,8 +69,8 @@ def _place(entry: Entry, objects: Objects, root: int) -> None:
         os.symlink(entry.target, entry.path, dir_fd=root)
 
 
-def _unnameable(error: OSError, path: str) -> Exception:
-    """What to raise for a path that could not be made: a name that the server's disk does not take, in our words."""
+def _name_error(error: OSError, path: str) -> Exception:
+    """Translate the error for a name that the server's disk does not accept."""
     if error.errno not in (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL):
         return error
     return InvalidError(f"path {path!r} cannot be stored on the server; rename it", field="path")

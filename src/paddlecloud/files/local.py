@@ -1,7 +1,7 @@
-"""A store that is a plain tree on this server's disk, which operators may fill by any means.
+"""Stores a datacenter's files as a plain folder tree on this server's disk, which operators may fill by any means.
 
-Whatever is written is made in `.staging`, which no path names, and moved into place when it is whole and on the disk.
-Job code of the same user may swap any part of a path for a link at any moment, so all is done by descriptors.
+Every file is written to `.staging`, which no path can name, and moved into place when complete and synced to disk.
+The user's job code may swap any part of a path for a link at any moment, so all operations use descriptors.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ log = logging.getLogger(__name__)
 STAGING = ".staging"
 _STAGED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
-_COPIED_BYTES = 64 * 1024 * 1024  # between two calls of a progress
-_BATCH = 10_000  # names of one folder that a walk holds; each batch costs a look at all of them
-_IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST})
+_COPIED_BYTES = 64 * 1024 * 1024  # between two progress calls
+_BATCH = 10_000  # names of a folder that a walk holds in memory; each batch scans the whole folder again
+_OCCUPIED = frozenset({errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _UNNAMEABLE = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
 
 
 class LocalStore:
-    """`root` is made if it is not there. No other process may have a store there: its left-overs are removed."""
+    """Creates `root` if missing. Only one process may use a root: opening it deletes leftovers in `.staging`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -53,7 +53,7 @@ class LocalStore:
             try:
                 remove(self._staging, name)
             except OSError as error:
-                log.warning("%s/%s cannot be removed: %s", self._staging, name, error)
+                log.warning("cannot remove %s/%s: %s", self._staging, name, error)
 
     @property
     def kind(self) -> str:
@@ -68,16 +68,16 @@ class LocalStore:
 
     def list(self, folder: str, *, after: str = "", limit: int | None = None) -> Sequence[FileEntry]:
         self._check_folder(folder)
-        # One more of the root's: the staging folder is left out.
+        # List one more in the root: the staging folder is filtered out.
         count = limit if limit is None or folder else limit + 1
         found = below.children(self._root, folder, paths.raw_of(after), count)
-        return [_entry(paths.text_of(one.path), one) for one in found if _is_ours(one)][:limit]
+        return [_entry(paths.text_of(one.path), one) for one in found if _is_listed(one)][:limit]
 
     def walk(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         self._check_folder(folder)
         itself = paths.raw_of(folder)
         found = below.walk(self._root, folder, paths.raw_of(after) or None, _BATCH, every=True)
-        return (_entry(paths.text_of(one.path), one) for one in found if _is_ours(one) and one.path != itself)
+        return (_entry(paths.text_of(one.path), one) for one in found if _is_listed(one) and one.path != itself)
 
     def open(self, path: str) -> StoredFile:
         try:
@@ -126,7 +126,7 @@ class LocalStore:
             os.fchmod(descriptor, _MODE)
             os.fsync(descriptor)
             entry = _entry(path, Found(b"", Kind.FILE, os.fstat(descriptor)))
-            if not self._taken(whole, path):
+            if not self._renamed(whole, path):
                 entry = self._copied(descriptor, entry)
         finally:
             os.close(descriptor)
@@ -140,7 +140,7 @@ class LocalStore:
         return self._copied(whole.fileno(), replace(whole.entry, path=path), progress)
 
     def make_folder(self, path: str) -> None:
-        with _in_our_words(path):
+        with _translated_errors(path):
             os.close(below.made_folder(self._root, _checked(path)))
 
     def move(self, source: str, target: str) -> None:
@@ -150,10 +150,10 @@ class LocalStore:
         if not source or f"{target}/".startswith(f"{source}/"):
             raise ConflictError(f"{source!r} cannot be moved into itself")
         self._check_no_folder(target)
-        with self._opened_above(source) as (here, old), self._opened_above(target, make=True) as (there, new):
+        with self._opened_parent(source) as (here, old), self._opened_parent(target, make=True) as (there, new):
             if is_folder and below.is_file(there, new):
                 raise ConflictError(f"{target!r} is a file; a folder cannot be put in its place")
-            with _in_our_words(target):
+            with _translated_errors(target):
                 os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)
                 os.fsync(there)
                 os.fsync(here)
@@ -162,13 +162,13 @@ class LocalStore:
         found = below.look(self._root, _checked(path))
         if not path:
             raise ConflictError("the root of a store cannot be removed")
-        with self._opened_above(path) as (folder, name), _in_our_words(path):
+        with self._opened_parent(path) as (folder, name), _translated_errors(path):
             if found.kind is not Kind.FOLDER:
                 os.unlink(name, dir_fd=folder)
             elif recursive:
                 self._remove_folder(folder, name)
             else:
-                raise ConflictError(f"{path!r} is a folder: remove it with all that is in it (-r), or name a file")
+                raise ConflictError(f"{path!r} is a folder: remove it with its content (-r), or name a file")
             os.fsync(folder)
 
     def usage(self, folder: str) -> Usage:
@@ -197,31 +197,31 @@ class LocalStore:
             raise ConflictError(f"{folder!r} is not a folder")
 
     def _is_folder(self, path: str) -> bool:
-        """Also of what is never listed, such as a pipe, which may be in the way of something."""
+        """Works also for entries that are never listed, such as FIFOs, which may be in the way."""
         if not path:
             return True
-        with self._opened_above(path) as (folder, name), _in_our_words(path):
+        with self._opened_parent(path) as (folder, name), _translated_errors(path):
             return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
     def _check_no_folder(self, path: str) -> None:
-        """Before anything is written: a large file should not come all the way to be refused."""
+        """Check before anything is written: a large file should not be uploaded only to be rejected."""
         _checked(path)
         with suppress(NotFoundError):
             if self.stat(path).kind is Kind.FOLDER:
                 raise ConflictError(f"{path!r} is a folder; name a file in it")
 
-    def _taken(self, whole: Path, path: str) -> bool:
-        """Move a file of this server's into place; False if it is on another disk."""
+    def _renamed(self, whole: Path, path: str) -> bool:
+        """Rename a file of this server into place; False if it is on another disk."""
         if os.stat(self._root).st_dev != os.lstat(whole).st_dev:
             return False
-        with disk.room_for(repr(path)), self._opened_above(path, make=True) as (folder, name):
+        with disk.room_for(repr(path)), self._opened_parent(path, make=True) as (folder, name):
             _inherit(whole, folder)
             try:
                 os.rename(whole, name, dst_dir_fd=folder)
             except OSError as error:
                 if error.errno == errno.EXDEV:
                     return False
-                with _in_our_words(path):
+                with _translated_errors(path):
                     raise
             os.fsync(folder)
         return True
@@ -243,13 +243,13 @@ class LocalStore:
         self._place_all(staging, [(name, path)])
 
     def _place_all(self, staging: int, staged: Sequence[tuple[str, str]]) -> None:
-        """Give what was staged, as (name, path), the names that it is for; a folder is walked to once."""
+        """Rename staged files, given as (name, path), to their paths; files of one folder share one walk to it."""
         for above, group in groupby(staged, lambda one: one[1].rpartition("/")[0]):
-            with disk.room_for(repr(above)), _in_our_words(above):
+            with disk.room_for(repr(above)), _translated_errors(above):
                 folder = below.made_folder(self._root, above)
             try:
                 for name, path in group:
-                    with disk.room_for(repr(path)), _in_our_words(path):
+                    with disk.room_for(repr(path)), _translated_errors(path):
                         _inherit(name, folder, staging)
                         os.rename(name, _last(path), src_dir_fd=staging, dst_dir_fd=folder)
                 os.fsync(folder)
@@ -257,7 +257,7 @@ class LocalStore:
                 os.close(folder)
 
     def _remove_folder(self, folder: int, name: bytes) -> None:
-        """Out of sight at once, whatever its mode; what is in it then goes, now or when the store is next opened."""
+        """Hide the folder at once, whatever its mode; then delete its content, now or when the store is next opened."""
         leaving = secrets.token_hex(8)
         with self._opened_staging() as staging:
             with opened(folder, os.fsdecode(name), CHANGE):
@@ -266,7 +266,7 @@ class LocalStore:
 
     @contextmanager
     def _staged(self, path: str) -> Iterator[tuple[int, str]]:
-        """The staging folder and a new name in it, which is gone in the end."""
+        """Yield the staging folder and a new name in it, which is deleted at the end."""
         _checked(path)
         with self._opened_staging() as staging:
             name = secrets.token_hex(8)
@@ -281,10 +281,10 @@ class LocalStore:
             yield staging
 
     @contextmanager
-    def _opened_above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
-        """The folder that something is in, and its name there."""
+    def _opened_parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Yield the parent folder's descriptor and the name in it."""
         above = _checked(path).rpartition("/")[0]
-        with _in_our_words(path):
+        with _translated_errors(path):
             folder = (below.made_folder if make else below.open_folder)(self._root, above)
         try:
             yield folder, _last(path)
@@ -302,7 +302,7 @@ def _checked(path: str) -> str:
     return path
 
 
-def _is_ours(found: Found) -> bool:
+def _is_listed(found: Found) -> bool:
     return found.path.partition(b"/")[0] != STAGING.encode()
 
 
@@ -355,19 +355,23 @@ def _unlink(folder: int, name: str) -> None:
 
 
 @contextmanager
-def _in_our_words(path: str) -> Iterator[None]:
-    """What the disk does not allow, said as one of our errors."""
+def _translated_errors(path: str) -> Iterator[None]:
+    """Translate errors of the operating system."""
     try:
         yield
     except OSError as error:
-        if error.errno in _IN_THE_WAY:
-            raise ConflictError(f"{path!r} cannot be made: a folder or a file has its place") from None
+        if error.errno in _OCCUPIED:
+            raise ConflictError(f"{path!r} cannot be created: a file or a folder is in its place") from None
         if error.errno in _DENIED:
-            raise ForbiddenError(f"the server may not change {path!r}: see who owns its folder, and its mode") from None
+            raise ForbiddenError(
+                f"the server has no permission to change {path!r}: check its folder's owner and mode"
+            ) from None
         if error.errno in _UNNAMEABLE:
             raise InvalidError(f"path {path!r} cannot be stored on the server; rename it", field="path") from None
         if error.errno == errno.ENOENT:
             raise NotFoundError(f"there is no file {path!r}") from None
         if error.errno == errno.EXDEV:
-            raise UnsupportedError(f"{path!r} is on another disk than its store: make that a datacenter") from None
+            raise UnsupportedError(
+                f"{path!r} is on another disk than its store: configure that disk as a datacenter"
+            ) from None
         raise

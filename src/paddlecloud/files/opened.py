@@ -1,4 +1,4 @@
-"""An open file as its bytes were when it was opened: its first `entry.size` are meant, since it may still grow."""
+"""An open file, limited to the `entry.size` bytes it had when opened, since it may still grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PIECE_BYTES = 1024 * 1024
 
 
 class OpenedFile:
-    """Reads by a descriptor, which it owns."""
+    """Reads through a descriptor that it owns."""
 
     def __init__(self, descriptor: int, entry: FileEntry, etag: str) -> None:
         self._descriptor = descriptor
@@ -30,16 +30,16 @@ class OpenedFile:
         return self._descriptor
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end` at once; less if the file ends before, or was cut meanwhile."""
+        """Return the bytes from `start` up to `end`; fewer if the file ends earlier or was truncated meanwhile."""
         wanted = min(end, self._entry.size) - start
         if wanted <= 0:
             return b""
-        # A single read, which takes no second copy; a signal or a disk of another kind may cut it short.
+        # A single read avoids a second copy; a signal or an unusual file system may cut it short.
         content = os.pread(self._descriptor, wanted, start)
         return content if len(content) == wanted else content + b"".join(self.pieces(start + len(content), end))
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The same in pieces of at most a megabyte."""
+        """Yield the same bytes in pieces of at most one megabyte."""
         end = self._entry.size if end is None else min(end, self._entry.size)
         while start < end:
             piece = os.pread(self._descriptor, min(PIECE_BYTES, end - start), start)
@@ -55,5 +55,5 @@ class OpenedFile:
 
 
 def etag_of(found: os.stat_result) -> str:
-    """With its quotes, as RFC 9110 writes it."""
+    """Includes the quotes of RFC 9110."""
     return f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'

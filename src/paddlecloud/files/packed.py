@@ -1,4 +1,4 @@
-"""A folder, or a task's share of an input, as one stream (a tar archive), made as it is read: nothing of it is kept."""
+"""Streams a folder, or a task's share of an input, as a tar archive without storing the archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK_BYTES = tarfile.BLOCKSIZE
 
 
 def packed(folder: Path) -> Iterator[bytes]:
-    """All files, folders and links below a folder; whose they are is nobody's business."""
+    """Pack all files, folders and links below a folder, without their owners."""
     for above, names, files in os.walk(folder):
         names.sort()
         for name in sorted([*files, *(one for one in names if os.path.islink(os.path.join(above, one)))]):
@@ -53,14 +53,14 @@ def _content(path: str, size: int) -> Iterator[bytes]:
             left -= len(piece)
             yield piece
     if left:
-        raise OSError(f"{path} became shorter while it was sent")
+        raise OSError(f"{path} was truncated while it was sent")
     yield bytes(-size % _BLOCK_BYTES)
 
 
 def packed_share(task: TaskFile, given: Given, name: str) -> Iterator[bytes]:
-    """What of an input is for a task, as `name` or below a folder of that name; nothing, if it is not there.
+    """Pack a task's share of an input as `name`, or below a folder of that name; empty if the input is missing.
 
-    No link is followed: the source is a user's. InputError, before anything is sent, tells what is wrong with it.
+    Links are not followed, since the source belongs to a user. Raises InputError before anything is sent.
     """
     descriptor = inputs.open_one(given)
     if descriptor is None:
@@ -72,7 +72,7 @@ def packed_share(task: TaskFile, given: Given, name: str) -> Iterator[bytes]:
         os.close(descriptor)
         raise
     stream = _shared(descriptor, files, name, is_folder=is_folder)
-    next(stream)  # from here on it closes what is open, also if nobody reads it
+    next(stream)  # from now on the generator closes the descriptor, even if nobody reads it
     return stream
 
 
@@ -86,7 +86,7 @@ def _shared(descriptor: int, files: Sequence[str], name: str, *, is_folder: bool
             try:
                 about = os.fstat(found)
                 if not stat.S_ISREG(about.st_mode):
-                    raise OSError(f"{file} is no plain file any more")
+                    raise OSError(f"{file} is no longer a regular file")
                 size = about.st_size
                 yield _header(f"{name}/{file}" if file else name, tarfile.REGTYPE, 0o444, size)
                 yield from _content(f"/proc/self/fd/{found}", size)

@@ -1,10 +1,10 @@
-"""Large files on their way in: each chunk is written where it belongs, so that nothing has to be put together later.
+"""Large files while they are uploaded: each chunk is written at its final offset, so no assembly is needed.
 
 <object>/bytes    the file, with holes where chunks are missing
-<object>/0, 1, …  empty; says that this chunk is in `bytes`, and on the disk
+<object>/0, 1, …  empty marker files; each says that this chunk is in `bytes` and synced to disk
 
-A mark must never stand beside bytes that it does not speak of: `bytes` is made once, together with its folder, and
-whoever completes or removes the file first takes the folder, with its marks, out of everyone's reach.
+Invariant: a marker only ever stands next to the bytes that it describes. `bytes` is created once, together with its
+folder, and to complete or remove the file, the folder is first renamed, with its markers, to a name nobody else uses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paddlecloud.model.tree import CHUNK_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chunk belongs in a large file."""
+    """A chunk's position in a large file."""
 
     object: str
     object_size: int
@@ -40,29 +40,29 @@ class Partials:
         return f"{self._folder}/{name}/bytes"
 
     def arrived(self, name: str) -> set[int]:
-        """The numbers of the chunks that are in the file; asking keeps them for another day."""
+        """Numbers of the chunks that have arrived; asking keeps them for another day."""
         folder = f"{self._folder}/{name}"
         with suppress(FileNotFoundError):
             os.utime(folder)
-            return _marks(os.listdir(folder))
+            return _chunk_numbers(os.listdir(folder))
         return set()
 
     def fill(self, place: Place, content: bytes) -> bool:
-        """Write a chunk at its place; False if the file was completed or removed meanwhile."""
+        """Write a chunk at its offset; False if the file was completed or removed meanwhile."""
         folder = f"{self._folder}/{place.object}"
         if not os.path.exists(folder):
             self._begin(place.object_size, folder)
-        # All by this descriptor: `folder` may be moved away and made anew, and the mark must stay with its bytes.
+        # Use only this descriptor: `folder` may be renamed and recreated, and the marker must stay with its bytes.
         try:
             at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            _write_at_place(at, place, content)
+            _write_chunk(at, place, content)
         except FileNotFoundError:
             return False
         except BaseException:
-            if not _marks(os.listdir(at)):
+            if not _chunk_numbers(os.listdir(at)):
                 self._remove(place.object)
             raise
         finally:
@@ -71,13 +71,13 @@ class Partials:
 
     @contextmanager
     def taken(self, name: str, size: int) -> Iterator[tuple[str, set[int]]]:
-        """The file's path, out of everyone's reach, and the chunks in it. It is removed at the end if that is good."""
+        """Yield the file's path, renamed so that nobody else can reach it, and its chunks. Success removes the file."""
         folder, home = disk.new_name(self._folder), f"{self._folder}/{name}"
         if not os.path.exists(home):
             self._begin(size, home)
         os.rename(home, folder)
         try:
-            yield f"{folder}/bytes", _marks(os.listdir(folder))
+            yield f"{folder}/bytes", _chunk_numbers(os.listdir(folder))
         except BaseException:
             with suppress(OSError):
                 os.stat(f"{folder}/bytes")
@@ -115,11 +115,11 @@ class Partials:
             shutil.rmtree(leaving, ignore_errors=True)
 
 
-def _marks(names: list[str]) -> set[int]:
+def _chunk_numbers(names: list[str]) -> set[int]:
     return {int(name) for name in names if name.isdigit()}
 
 
-def _write_at_place(partial: int, place: Place, content: bytes) -> None:
+def _write_chunk(partial: int, place: Place, content: bytes) -> None:
     descriptor = os.open("bytes", os.O_WRONLY | os.O_CLOEXEC, dir_fd=partial)
     try:
         disk.write_at(descriptor, content, place.number * CHUNK_BYTES)

@@ -1,8 +1,7 @@
-"""What jobs leave behind: one folder for each job in that of its user, written by its tasks, listed and read here
-without trust.
+"""Stores job results: one folder per job inside its user's folder, written by tasks, read here without trust.
 
-Versions before this one had no folders of users. Results that lie as they put them stay there for as long as tasks that
-were told that path may write, and are moved when the job is done.
+Older versions had no user folders. Results in the old place stay there while tasks that know that path may still
+write, and are moved once the job is done.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from paddlecloud.model.tree import Kind
 class Results:
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._unsettled: frozenset[str] = frozenset()  # jobs whose results are in no user's folder
+        self._unsettled: frozenset[str] = frozenset()  # jobs whose results are not in a user's folder yet
 
     def folder(self, job: Job) -> Path:
-        """Where the job's results are kept; made if it is not there."""
+        """The folder of the job's results, created if missing."""
         folder = self._folder(job)
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         return folder
 
     def list(self, job: Job, prefix: str = "", after: str | None = None, limit: int = 1000) -> FilePage:
-        """Files at and below `prefix`, a file or folder, in order; `after` is the cursor of the page before."""
+        """List files at and below `prefix`, a file or folder, in order; `after` is the cursor of the previous page."""
         start = paths.below_output(job.id, prefix)
-        behind = None if after is None else _raw_cursor(job.id, after)
-        entries = list(itertools.islice(self._entries(job, start, behind, limit), limit + 1))
+        after_raw = None if after is None else _raw_cursor(job.id, after)
+        entries = list(itertools.islice(self._entries(job, start, after_raw, limit), limit + 1))
         more = len(entries) > limit
         return FilePage(items=tuple(entries[:limit]), next_cursor=entries[limit - 1].path if more else None)
 
     def open(self, job: Job, path: str) -> OpenedFile:
-        """The file as of now, to be closed by the caller."""
+        """Open the current version of a file; the caller closes it."""
         inside = paths.below_output(job.id, path)
         if not inside:
             raise NotFoundError(f"{path!r} is a folder; name a file in it")
@@ -51,31 +50,31 @@ class Results:
         return OpenedFile(descriptor, entry, etag_of(found))
 
     def read(self, job: Job, named: Sequence[str], most: int) -> Iterator[bytes | None]:
-        """The bytes of each file named, as of now; None for what is no file, or has more than `most`."""
+        """Yield each file's current bytes; None if it is not a regular file or is larger than `most` bytes."""
         inside = [paths.below_output(job.id, path) for path in named]
         return _contents(below.open_files(self._folder(job), inside), most)
 
-    def _entries(self, job: Job, start: str, behind: bytes | None, limit: int) -> Iterator[FileEntry]:
+    def _entries(self, job: Job, start: str, after_raw: bytes | None, limit: int) -> Iterator[FileEntry]:
         folder = self._folder(job)
         if not folder.is_dir():
             return
-        if not start and behind is None:
+        if not start and after_raw is None:
             yield _entry(job.id, below.Found(b"", Kind.FOLDER, folder.stat()))
-        for found in below.walk(folder, start, behind or None, limit + 1):
+        for found in below.walk(folder, start, after_raw or None, limit + 1):
             yield _entry(job.id, found)
 
     def parent(self, user: str, job: str) -> Path:
-        """The folder that the job's own is in."""
+        """The folder that contains the job's folder."""
         if not paths.is_job_id(job):
             raise NotFoundError(f"there is no job {job!r}")
         return self._root if job in self._unsettled else self._root / user
 
     def unsettled(self) -> Sequence[str]:
-        """Jobs whose results lie where versions before this one put them."""
+        """Jobs whose results are still where older versions put them."""
         return list(filter(paths.is_job_id, _names(self._root)))
 
     def all(self) -> Sequence[tuple[Path, str]]:
-        """Whatever there is, of jobs that a record knows or not: the folder that it is in, and its name."""
+        """All result folders, recorded in the database or not, as (parent folder, name)."""
         found: list[tuple[Path, str]] = []
         for name in _names(self._root):
             folder = self._root / name
@@ -86,9 +85,9 @@ class Results:
         return found
 
     def settle(self, owners: Mapping[str, str], *, busy: Collection[str]) -> Mapping[str, OSError]:
-        """Move the results of these jobs, by owner, but for those of `busy` ones; what kept the others from moving.
+        """Move these jobs' results to their owners' folders, except those of `busy` jobs; return errors by job.
 
-        Each is at one of the two places whenever this is killed, and what stays is found where it is.
+        If this is killed, each result is in one of the two places; results that were not moved are still found.
         """
         self._unsettled = frozenset(owners)
         refused: dict[str, OSError] = {}
@@ -139,7 +138,7 @@ def _raw_cursor(job: str, cursor: str) -> bytes:
             return paths.raw_of(cursor[len(whole) :].rstrip("/"))
     except UnicodeEncodeError:
         pass
-    raise InvalidError(f"cursor {cursor!r} is not one of this list; leave it out to begin anew", field="cursor")
+    raise InvalidError(f"cursor {cursor!r} is not from this list; omit it to start over", field="cursor")
 
 
 def _entry(job: str, found: below.Found) -> FileEntry:

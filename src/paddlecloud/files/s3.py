@@ -1,7 +1,7 @@
-"""A store in a bucket of S3, or of what speaks S3 (BOS, MinIO, SeaweedFS).
+"""Stores a datacenter's files in an S3 bucket or a compatible service (BOS, MinIO, SeaweedFS).
 
-A path is a key (see keys.py). A folder is whatever keys lie in; one that is made here has a marker in it, so that it
-stays when it is empty: obstore cannot write the keys that end in a slash, which others use for that.
+A path is a key (see keys.py). A folder exists while keys lie below it; a folder created here contains a marker, so that
+it stays when empty: obstore cannot write keys that end in a slash, which other tools use for that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class S3Store:
-    """`place` is `bucket/folder`, or `bucket`; `endpoint` is the URL of the service, None: that of AWS."""
+    """`place` is `bucket/folder` or `bucket`; `endpoint` is the URL of the service, None for AWS."""
 
     def __init__(self, place: str, *, key_id: str, secret: str, region: str, endpoint: str | None = None) -> None:
         name, _, folder = place.removeprefix("s3://").strip("/").partition("/")
@@ -65,10 +65,10 @@ class S3Store:
 
     def walk(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         self._check_folder(folder)
-        start, behind = _parts(folder), _parts(after)
-        if behind[: len(start)] > start:
+        start, after_parts = _parts(folder), _parts(after)
+        if after_parts[: len(start)] > start:
             return iter(())
-        return self._below(folder, behind[len(start) :] if behind[: len(start)] == start else [])
+        return self._below(folder, after_parts[len(start) :] if after_parts[: len(start)] == start else [])
 
     def open(self, path: str) -> StoredFile:
         found = self._head(path)
@@ -78,9 +78,9 @@ class S3Store:
         return _Opened(self._bucket, self._key(path), _file(path, found), found["e_tag"])
 
     def write(self, path: str, pieces: Iterable[bytes]) -> FileEntry:
-        missing = self._to_make(path)
+        missing = self._missing_parents(path)
         self._bucket.put_pieces(self._key(path), pieces)
-        self._make(missing)
+        self._make_folders(missing)
         return self.stat(path)
 
     def write_all(self, contents: Sequence[tuple[str, bytes]]) -> None:
@@ -89,23 +89,23 @@ class S3Store:
         in_parallel(self._write_small, contents)
 
     def adopt(self, path: str, whole: Path) -> FileEntry:
-        missing = self._to_make(path)
+        missing = self._missing_parents(path)
         self._bucket.put_file(self._key(path), whole)
-        self._make(missing)
+        self._make_folders(missing)
         whole.unlink()
         return self.stat(path)
 
     def copy(self, whole: StoredFile, path: str, progress: Progress) -> FileEntry:
         if not isinstance(whole, _Opened) or whole.bucket is not self._bucket:
             return self.write(path, exactly(whole, progress))
-        missing = self._to_make(path)
+        missing = self._missing_parents(path)
         self._bucket.copy(whole.key, self._key(path), whole.entry.size)
-        self._make(missing)
+        self._make_folders(missing)
         progress(whole.entry.size)
         return self.stat(path)
 
     def make_folder(self, path: str) -> None:
-        self._make(self._missing(path))
+        self._make_folders(self._missing_folders(path))
 
     def move(self, source: str, target: str) -> None:
         found = self.stat(source)
@@ -132,7 +132,7 @@ class S3Store:
             for chunk in self._bucket.chunks(self._key(path)):
                 self._bucket.delete([found["path"] for found in chunk])
         else:
-            raise ConflictError(f"{path!r} is a folder: remove it with all that is in it (-r), or name a file")
+            raise ConflictError(f"{path!r} is a folder: remove it with its content (-r), or name a file")
 
     def usage(self, folder: str) -> Usage:
         size = files = 0
@@ -146,20 +146,20 @@ class S3Store:
 
     def _children(self, folder: str, after: str) -> Iterator[FileEntry]:
         is_folder = partial(self._has_keys, self._key(folder))
-        for name, found in in_order(self._seen(folder, after), is_folder=is_folder, after=key_of(after)):
+        for name, found in in_order(self._listed_by_key(folder, after), is_folder=is_folder, after=key_of(after)):
             path = _joined(folder, path_of(name))
             yield _folder(path) if found is None else _file(path, found)
 
-    def _below(self, folder: str, behind: Sequence[str]) -> Iterator[FileEntry]:
-        if behind and self._is_folder(_joined(folder, behind[0])):
-            yield from self._below(_joined(folder, behind[0]), behind[1:])
-        for entry in self._children(folder, behind[0] if behind else ""):
+    def _below(self, folder: str, after_parts: Sequence[str]) -> Iterator[FileEntry]:
+        if after_parts and self._is_folder(_joined(folder, after_parts[0])):
+            yield from self._below(_joined(folder, after_parts[0]), after_parts[1:])
+        for entry in self._children(folder, after_parts[0] if after_parts else ""):
             yield entry
             if entry.kind is Kind.FOLDER:
                 yield from self._below(entry.path, [])
 
-    def _seen(self, folder: str, after: str) -> Iterator[tuple[str, ObjectMeta | None]]:
-        """What is in a folder, by key. What is in a folder there is jumped over, once it fills the end of a page."""
+    def _listed_by_key(self, folder: str, after: str) -> Iterator[tuple[str, ObjectMeta | None]]:
+        """List a folder by key. The rest of a subfolder is skipped once it fills the end of a page."""
         key = self._key(folder)
         offset = _joined(key, key_of(after)) if after else None
         inside = ""
@@ -182,7 +182,7 @@ class S3Store:
         return self._bucket.head(self._key(path)) if path else None
 
     def _is_folder(self, path: str) -> bool:
-        """Asked by its marker first: a list brings a thousand keys, though one would do."""
+        """Look for the marker first: a listing returns a thousand keys where one would do."""
         return self._bucket.head(self._marker(path)) is not None or self._has_keys(self._key(path))
 
     def _has_keys(self, key: str, name: str = "") -> bool:
@@ -202,7 +202,7 @@ class S3Store:
         self._bucket.put(self._key(path), whole)
 
     def _move_folder(self, source: str, target: str) -> None:
-        """All is copied before anything is deleted: what fails half-way leaves the old folder whole, or the new one."""
+        """Copy everything before deleting anything, so that a failure leaves the old or the new folder complete."""
         here, there = self._key(source), self._key(target)
 
         def copy(found: ObjectMeta) -> None:
@@ -217,13 +217,14 @@ class S3Store:
             raise
         self.remove(source, recursive=True)
 
-    def _to_make(self, path: str) -> Sequence[str]:
-        """The folders that a file needs, if nothing is in its way; made behind it, none is left by what fails."""
+    def _missing_parents(self, path: str) -> Sequence[str]:
+        """Return the missing parent folders of a file, checking that its path is free. The caller creates them after
+        the file, so that a failed write leaves no folder."""
         self._check_no_folder(path)
-        return self._missing(_above(path))
+        return self._missing_folders(_above(path))
 
-    def _missing(self, path: str) -> Sequence[str]:
-        """A folder and those above it, as far as they are not there, the outermost first."""
+    def _missing_folders(self, path: str) -> Sequence[str]:
+        """Missing folders of a path, including itself, outermost first."""
         missing: list[str] = []
         while path and not self._is_folder(path):
             if self._head(path) is not None:
@@ -232,7 +233,7 @@ class S3Store:
             path = _above(path)
         return missing
 
-    def _make(self, folders: Sequence[str]) -> None:
+    def _make_folders(self, folders: Sequence[str]) -> None:
         for folder in folders:
             self._bucket.put(self._marker(folder), b"")
 
@@ -244,7 +245,7 @@ class S3Store:
 
 
 class _Opened:
-    """An object as it was when it was opened. Once it is replaced, reading on is a ConflictError."""
+    """An object as it was when opened. Once it is replaced, reading raises ConflictError."""
 
     def __init__(self, bucket: Bucket, key: str, entry: FileEntry, etag: str | None) -> None:
         self.bucket = bucket
@@ -272,7 +273,7 @@ class _Opened:
                 yield part[begin : begin + _PIECE_BYTES]
 
     def close(self) -> None:
-        """Nothing is held: each part is a request of its own, so that a slow reader keeps no connection."""
+        """Nothing to close: each part is a separate request, so that a slow reader holds no connection."""
 
 
 def _file(path: str, found: ObjectMeta) -> FileEntry:

@@ -1,7 +1,7 @@
-"""Uploaded folders as wholes: which there are, who holds one just now, and how one that nobody needs goes.
+"""Lists, holds and removes uploaded folders (trees).
 
-A folder that a submit has found is not taken away before the submit is recorded; one that is taken away is gone at
-once, under its name, so that whoever comes later sends it again.
+Invariant: a tree that a submit has found is not removed before the submit is recorded. Removal first renames the tree,
+so that a later submit uploads it again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from paddlecloud.model.errors import NotFoundError
 from paddlecloud.model.tree import is_digest
 from paddlecloud.runtime.removal import Pause, remove
 
-_GONE = ".gone-"  # begins the name of a folder that is being removed
+_REMOVING = ".gone-"  # prefix of a folder that is being removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """An uploaded folder, and when it was last sent or asked for."""
+    """An uploaded folder, and when it was last uploaded or requested."""
 
     user: str
     id: str
@@ -40,12 +40,12 @@ class Trees:
         self._held: Tally[tuple[str, str]] = Tally()
 
     def folder(self, user: str) -> str:
-        """Where a user's trees are."""
+        """The folder of a user's trees."""
         return str(self._root / user / "trees")
 
     @contextmanager
     def held(self, user: str, tree_id: str) -> Iterator[Path]:
-        """A tree that is not taken away meanwhile; NotFoundError if there is none."""
+        """Keep a tree from being removed meanwhile; NotFoundError if it does not exist."""
         path = f"{self.folder(user)}/{tree_id}"
         with self._lock:
             if not is_digest(tree_id) or not os.path.isdir(path):
@@ -65,7 +65,6 @@ class Trees:
         return []
 
     def of(self, user: str) -> list[Tree]:
-        """A user's trees."""
         with suppress(FileNotFoundError), os.scandir(self.folder(user)) as entries:
             return [
                 Tree(user=user, id=entry.name, asked_at=_asked_at(entry.stat(follow_symlinks=False)))
@@ -78,10 +77,10 @@ class Trees:
         return Counter(self.folder(user), pause)
 
     def remove(self, tree: Tree, pause: Pause, *, needed: Callable[[Tree], bool]) -> bool:
-        """Remove a tree, unless it is held, or `needed` as it is now; the bytes that no other tree has go later."""
+        """Remove a tree unless it is held or still `needed`; objects that no other tree uses are removed later."""
         folder = self.folder(tree.user)
-        leaving = f"{_GONE}{secrets.token_hex(8)}"
-        # Asked under the lock: a submit that finds the tree is recorded before we ask, or finds it gone.
+        leaving = f"{_REMOVING}{secrets.token_hex(8)}"
+        # Check under the lock: a submit that found the tree is recorded by now, or else it finds the tree gone.
         with self._lock:
             if self._held[tree.user, tree.id]:
                 return False
@@ -96,16 +95,16 @@ class Trees:
         return True
 
     def finish(self, pause: Pause) -> None:
-        """Remove what was being removed when the server died."""
+        """Finish removals that a server crash interrupted."""
         for user in self.users():
             with suppress(FileNotFoundError):
                 for name in os.listdir(self.folder(user)):
-                    if name.startswith(_GONE):
+                    if name.startswith(_REMOVING):
                         remove(self.folder(user), name, pause)
 
 
 def touched(path: str) -> bool:
-    """Whether a tree is there; asking for it keeps it for a while."""
+    """Whether a tree exists; asking keeps it for a while."""
     try:
         os.utime(path)
     except FileNotFoundError:

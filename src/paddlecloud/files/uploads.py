@@ -1,6 +1,7 @@
-"""What users upload: chunks come in, trees come out; nobody gets a file by naming the hash of another user's.
+"""Stores user uploads: receives chunks and builds folder trees from them.
 
-A tree is laid out once, read-only, as links to objects, and appears under its id only when it is whole.
+Invariant: nobody gets another user's file by naming its hash. A tree is built once, read-only, from hard links to
+objects, and appears under its id only when it is complete.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.tree import CHUNK_BYTES, Entry, Manifest, check_manifest, is_digest
 from paddlecloud.model.user import check_user_name
 
-_LEASE = timedelta(days=1)
+_UNUSED_FOR = timedelta(days=1)
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What a client was asked for: a tree, and where the chunks belong that have not come yet."""
+    """The tree a client announced, and the positions of the chunks that have not arrived yet."""
 
     tree: str
     places: dict[str, Place | Entry]
 
 
 class Uploads:
-    """`spare_bytes` of the disk are left free: the records of all users need them."""
+    """Keeps `spare_bytes` of the disk free for the records of all users."""
 
     def __init__(self, root: Path, *, spare_bytes: int = 0) -> None:
         self._root = root
         self._spare_bytes = spare_bytes
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.trees = Trees(root)
-        # Of each user's last manifest only: a chunk without a place is kept apart and copied later.
+        # For each user's last manifest only: a chunk without a position is stored separately and copied later.
         self._plans: dict[str, _Plan] = {}
 
     def missing(self, user: str, manifest: Manifest) -> list[str]:
-        """Digests of the chunks still needed, each once; those that are here are kept for another day."""
+        """Digests of the chunks still needed, each once; chunks already here are kept for another day."""
         check_manifest(manifest)
         return self._missing(user, manifest, self._tree(user, manifest.id))
 
     def put_chunk(self, user: str, digest: str, data: bytes) -> None:
-        """Keep a chunk; it is on the disk when this returns."""
+        """Store a chunk, synced to disk."""
         self.put_chunks(user, [(digest, data)])
 
     def put_chunks(self, user: str, chunks: Sequence[tuple[str, bytes]]) -> None:
-        """Keep several chunks, at the price of one wait for the disk; none if one of them is not what it says."""
+        """Store several chunks with one sync to disk; store none if one does not match its digest."""
         for digest, data in chunks:
             _check_chunk(digest, data)
         plan = self._plans.get(user, _Plan("", {}))
@@ -65,34 +66,34 @@ class Uploads:
             plan.places.pop(digest, None)
 
     def seal(self, user: str, manifest: Manifest) -> str:
-        """Lay out the manifest's tree and return its id; ConflictError while chunks are missing."""
+        """Build the manifest's tree and return its id; ConflictError while chunks are missing."""
         check_manifest(manifest)
         tree = self._tree(user, manifest.id)
         self._seal(user, manifest, tree)
         return os.path.basename(tree)
 
     def take(self, user: str, manifest: Manifest) -> tuple[str, list[str]]:
-        """The tree's id and what is missing of it, as `missing` says; with nothing missing it is sealed."""
+        """Return the tree's id and its missing chunks (see `missing`); seals the tree if nothing is missing."""
         check_manifest(manifest)
         tree = self._tree(user, manifest.id)
-        # Once all that was asked for has come, nothing needs to be looked for a second time.
-        all_came = self._plans.get(user) == _Plan(tree, {})
-        missing = [] if all_came else self._missing(user, manifest, tree)
+        # Once all requested chunks have arrived, there is no need to search the disk again.
+        all_arrived = self._plans.get(user) == _Plan(tree, {})
+        missing = [] if all_arrived else self._missing(user, manifest, tree)
         if not missing and not self._sealed(user, manifest, tree):
-            # What was here a moment ago has expired: the client sends it once more.
+            # A chunk that was here a moment ago has expired: the client sends it again.
             missing = self._missing(user, manifest, tree)
         return os.path.basename(tree), missing
 
     def tree(self, user: str, tree_id: str) -> Path:
-        """The read-only folder that the tree was laid out in."""
+        """The read-only folder that holds the tree."""
         path = self._tree(user, tree_id)
         if not is_digest(tree_id) or not os.path.isdir(path):
             raise NotFoundError(f"there is no uploaded folder {tree_id!r}; upload it first", field="tree")
         return Path(path)
 
     def expire(self, now: datetime) -> None:
-        """Remove what has been of no use for a day: chunks no tree took, objects no tree has, unfinished writing."""
-        before = (now - _LEASE).timestamp()
+        """Remove what was unused for a day: chunks and objects that no tree uses, and unfinished writes."""
+        before = (now - _UNUSED_FOR).timestamp()
         for folder in self._root.iterdir():
             with self._locked(folder.name):
                 self._objects(folder.name).expire(before)
@@ -104,7 +105,7 @@ class Uploads:
         return str(self._root)
 
     def free_bytes(self) -> int:
-        """What the disk has left for uploads."""
+        """Disk space left for uploads."""
         room = os.statvfs(self._root)
         return max(0, room.f_bavail * room.f_frsize - self._spare_bytes)
 
@@ -147,7 +148,7 @@ class Uploads:
 
     @contextmanager
     def _locked(self, user: str) -> Iterator[None]:
-        """Alone with the user's objects and trees; chunks may come in meanwhile."""
+        """Lock the user's objects and trees; chunks may still arrive meanwhile."""
         descriptor = os.open(self._folder(user) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

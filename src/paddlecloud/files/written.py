@@ -1,4 +1,4 @@
-"""What of a file was written so far: a list of ranges, in a file of its own, one `start end` a line."""
+"""Records which byte ranges of a file were written, in a separate file with one `start end` per line."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from pathlib import Path
 from paddlecloud.files import disk
 from paddlecloud.model.errors import TooLargeError
 
-_LONG = 256  # lines
-_MOST = 10_000  # ranges that do not touch
+_COMPACT_LINES = 256
+_MAX_RANGES = 10_000  # that do not touch
 
 
 def add(path: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Note that a range was written; a list that has grown long is written anew, with few lines."""
+    """Record a written range and return all ranges; compact the list once it is long."""
     with disk.room_for("this file"):
         _append(path, b"%d %d\n" % (start, end))
         lines = _lines(path)
         found = merged(lines)
-        if len(found) > _MOST:
-            raise TooLargeError("this file came in too many pieces that do not touch: send it from its beginning")
-        if len(lines) >= _LONG and len(found) <= len(lines) // 2:
+        if len(found) > _MAX_RANGES:
+            raise TooLargeError(
+                f"this file was sent in more than {_MAX_RANGES} separate pieces: send it again from the start"
+            )
+        if len(lines) >= _COMPACT_LINES and len(found) <= len(lines) // 2:
             Path(f"{path}.new").write_bytes(b"".join(b"%d %d\n" % one for one in found))
             os.rename(f"{path}.new", path)
     return found
 
 
 def read(path: str) -> list[tuple[int, int]]:
-    """What was written, in as few ranges as possible."""
+    """All written bytes in as few ranges as possible."""
     return merged(_lines(path))
 
 
 def _lines(path: str) -> list[tuple[int, int]]:
-    """Range by range, as they came. A line that a full disk cut tells nothing, so its piece is asked for again."""
+    """The ranges in the order they were written. A line cut by a full disk is ignored, so its piece is sent again."""
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
@@ -42,7 +44,7 @@ def _lines(path: str) -> list[tuple[int, int]]:
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes in as few ranges as possible, in order."""
+    """The same bytes in as few ranges as possible, sorted."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if found and start <= found[-1][1]:

@@ -1,7 +1,7 @@
-"""Data for training: files of records, as PaddlePaddle's RecordIO writes them, and datasets made of such files.
+"""Reads and writes training data: record files in PaddlePaddle's RecordIO format, and datasets of such files.
 
-`import recordio` gives the original's own names (`reader`, `writer`). It needs the standard library alone, but for
-snappy (the extra `recordio`) and two of the codecs.
+`import recordio` provides the original library's names (`reader`, `writer`). The package needs only the standard
+library, except for snappy (the extra `recordio`) and two of the codecs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Items to bytes and back: JSON, msgpack and NumPy, which only ever make values, and pickle, which runs code.
+"""Encodes and decodes items: JSON, msgpack and NumPy, which are safe to read, and pickle, which can run code.
 
-WHOEVER WROTE A PICKLE CAN MAKE WHO READS IT RUN ANYTHING. Unpickle only what you or your own job wrote. `PLAIN_PICKLE`
-reads pickles of numbers, texts, lists, tuples and dicts, and refuses to import anything.
+WARNING: READING A PICKLE CAN RUN ANY CODE ITS AUTHOR CHOSE. Unpickle only what you or your own job wrote.
+`PLAIN_PICKLE` reads pickles of numbers, texts, lists, tuples and dicts, and refuses to import anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Codec(NamedTuple):
 
 
 class UnsafeError(pickle.UnpicklingError):
-    """A pickle wants to import something, which may run code."""
+    """A pickle tries to import something, which may run code."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -34,12 +34,12 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load_python2(file: BinaryIO) -> Any:
-    """A loader for files that Python 2 pickled; as dangerous as pickle is."""
+    """A loader for files that Python 2 pickled; as dangerous as pickle."""
     return pickle.load(file, encoding="latin1")
 
 
 def dump_json(items: object, file: BinaryIO) -> None:
-    """A dumper for `split` whose files no code runs from."""
+    """A dumper for `split` whose files are safe to read."""
     file.write(_to_json(items))
 
 
@@ -52,10 +52,10 @@ def _to_json(item: object) -> bytes:
 
 
 def _plain(item: Any) -> object:
-    """NumPy's arrays and numbers as lists and numbers."""
+    """Convert NumPy arrays and numbers to lists and numbers."""
     if callable(tolist := getattr(item, "tolist", None)):
         return tolist()
-    raise TypeError(f"JSON cannot hold {type(item).__name__}: use the codec msgpack, numpy or pickle")
+    raise TypeError(f"JSON cannot store {type(item).__name__}: use the codec msgpack, numpy or pickle")
 
 
 def _to_msgpack(item: object) -> bytes:
@@ -67,7 +67,7 @@ def _from_msgpack(record: bytes) -> Any:
 
 
 def _to_arrays(item: Any) -> bytes:
-    """An array, or a tuple of arrays, one after the other as .npy."""
+    """Encode an array, or a tuple of arrays, as consecutive .npy data."""
     numpy = _numpy()
     made = io.BytesIO()
     for array in item if isinstance(item, tuple) else (item,):
@@ -76,7 +76,7 @@ def _to_arrays(item: Any) -> bytes:
 
 
 def _from_arrays(record: bytes) -> Any:
-    """A tuple of the arrays; one array alone where there is one."""
+    """Return a tuple of arrays, or the array itself if there is only one."""
     numpy = _numpy()
     held = io.BytesIO(record)
     arrays = []

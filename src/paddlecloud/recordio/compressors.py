@@ -1,6 +1,6 @@
-"""What a chunk's payload is stored as: none, snappy's framing format, or gzip.
+"""Compresses and decompresses chunk payloads: none, snappy's framing format, or gzip.
 
-A payload says itself how large it will be: it is asked before memory is taken, and believed up to the reader's limit.
+Invariant: the size that a payload declares is checked against the reader's limit before memory is allocated.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from types import ModuleType
 
 from paddlecloud.recordio.errors import MissingPartError
 
-BLOCK_BYTES = 65_536  # of snappy
-SLACK_BYTES = 4  # behind a payload in its buffer, for a walk that always looks at the next length
+BLOCK_BYTES = 65_536  # snappy's block size
+SLACK_BYTES = 4  # after a payload in its buffer, since the parser always reads the next length
 
-_GZIP = 31  # zlib's number for a gzip header with the largest window
+_GZIP = 31  # zlib's wbits for a gzip header with the largest window
 _SNAPPY_HEAD = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
@@ -32,11 +32,11 @@ class TooLargeError(Exception):
 
 
 class BentError(Exception):
-    """A payload is not what its compressor writes; the text says at which of its bytes."""
+    """A payload is not valid compressed data; the message names the byte."""
 
 
 class Squeezer:
-    """Compresses the payload of one chunk piece by piece; every piece but the last is of whole blocks."""
+    """Compresses the payload of one chunk in pieces; every piece but the last consists of whole blocks."""
 
     def __init__(self, compressor: Compressor) -> None:
         self._compressor = compressor
@@ -48,7 +48,7 @@ class Squeezer:
             return self._packer.compress(payload)
         if self._compressor is Compressor.NONE:
             return payload
-        # Blocks of snappy know nothing of one another: pieces are one stream, without the head of all but the first.
+        # Snappy blocks are independent: pieces form one stream once all but the first lose their stream header.
         framed = bytes(_cramjam().snappy.compress(payload))
         stored = framed if self._is_first else framed[len(_SNAPPY_HEAD) :]
         self._is_first = False
@@ -60,13 +60,13 @@ class Squeezer:
 
 
 def require(compressor: Compressor) -> None:
-    """Complain of a missing package now, rather than after an hour of records."""
+    """Fail on a missing package now, rather than after an hour of writing records."""
     if compressor is Compressor.SNAPPY:
         _cramjam()
 
 
 def decompress(stored: memoryview, compressor: Compressor, limit: int, into: bytearray) -> tuple[bytearray, int]:
-    """The payload in `into`, or in a larger buffer where it does not fit with its slack, and its size."""
+    """Return the payload's buffer and size; the buffer is `into`, or a larger one if the payload does not fit."""
     if compressor is Compressor.SNAPPY:
         return _unsnap(stored, limit, into)
     return _gunzip(stored, limit)
@@ -88,16 +88,16 @@ def _unsnap(stored: memoryview, limit: int, into: bytearray) -> tuple[bytearray,
 
 
 def snappy_size(stored: memoryview) -> int:
-    """How large framed snappy will be, by the sizes that its blocks tell; none may tell more than the format allows."""
+    """The decompressed size of framed snappy, as its blocks declare it; no block may exceed the format's limit."""
     if stored[: len(_SNAPPY_HEAD)] != _SNAPPY_HEAD:
-        raise BentError("it does not begin as framed snappy does")
+        raise BentError("it is not framed snappy: the stream header is missing")
     at, total, end = len(_SNAPPY_HEAD), 0, len(stored)
     while at < end:
         kind = stored[at]
         body = at + 4
         after = body + int.from_bytes(stored[at + 1 : body], "little")
         if body > end or after > end:
-            raise BentError(f"a block of snappy at byte {at} of it goes past its end")
+            raise BentError(f"the snappy block at its byte {at} extends past its end")
         total += _block_size(kind, stored[body:after], at)
         at = after
     return total
@@ -111,11 +111,11 @@ def _block_size(kind: int, block: memoryview, at: int) -> int:
             return size
     elif kind >= _FIRST_SKIPPABLE:
         return 0
-    raise BentError(f"what is at byte {at} of it is no block of snappy")
+    raise BentError(f"there is no valid snappy block at its byte {at}")
 
 
 def _varint(content: memoryview) -> int:
-    """The size that a block begins with; of more than three bytes it is more than a block may have."""
+    """The size at the start of a block; one with more than three bytes exceeds the block limit."""
     size = 0
     for number, byte in enumerate(content[:3]):
         size |= (byte & 0x7F) << (7 * number)
@@ -134,7 +134,7 @@ def _gunzip(stored: memoryview, limit: int) -> tuple[bytearray, int]:
 
 
 def _member(unpacker: zlib._Decompress, rest: bytes, limit: int, made: bytearray) -> bytes:
-    """One member of gzip, of which there may be several, added to `made`; what is left after it."""
+    """Decompress one gzip member (there may be several) onto `made`; return the data after it."""
     while not unpacker.eof:
         try:
             piece = unpacker.decompress(rest, min(_PIECE, limit + 1 - len(made)))
@@ -145,7 +145,7 @@ def _member(unpacker: zlib._Decompress, rest: bytes, limit: int, made: bytearray
         if len(made) > limit:
             raise TooLargeError
         if not piece and not rest and not unpacker.eof:
-            raise BentError("gzip ends too early in it")
+            raise BentError("its gzip data ends too early")
     return unpacker.unused_data
 
 

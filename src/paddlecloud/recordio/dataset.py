@@ -1,7 +1,7 @@
-"""convert, split and cluster_files_reader as `paddle.v2.dataset.common` had them: arguments, names, distribution.
+"""Provides convert, split and cluster_files_reader as `paddle.v2.dataset.common` had them.
 
-Their slips are kept, so that old pipelines give old files: the first file or block has one item more than was asked.
-With `exact=True` each has what was asked for. Pickle, their default, runs code when it is read: see codecs.py.
+Their off-by-one errors are kept, so that old pipelines produce the same files: the first file or block has one item too
+many. `exact=True` corrects that. Their default, pickle, can run code when read: see codecs.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paddlecloud.recordio.stream import CHUNK_BYTES, Reader, Writer
 
 __all__ = ["cluster_files_reader", "cluster_reader_recordio", "convert", "split", "uci_housing"]
 
-SHUFFLED = 10_000  # the draft of `convert` that seed 001 shows; other versions had 1,000
+SHUFFLED = 10_000  # as in PaddlePaddle Cloud's version of `convert`; other versions had 1,000
 _log = logging.getLogger(__name__)
 
 ItemReader = Callable[[], Iterable[Any]]
@@ -44,12 +44,12 @@ def convert(
     seed: int | None = None,
     exact: bool = False,
 ) -> list[str]:
-    """The items of `reader()` as files of records; the files' paths. Each appears under its name when it is whole.
+    """Write the items of `reader()` to record files; return their paths. Each file appears only when complete.
 
-    With `num_shards`, as in seed 001: `prefix-00000-of-00009` to `prefix-00009-of-00009` for 10 (the second number is
-    the last file's), items shuffled in blocks of `max_lines_to_shuffle` and each block dealt out one by one. With
-    `line_count`, as in later versions: `prefix-00000`, `prefix-00001`, … in order, each of so many items, and a last
-    one even if it is empty.
+    With `num_shards`, as in PaddlePaddle Cloud: `prefix-00000-of-00009` to `prefix-00009-of-00009` for 10 (the second
+    number is the last file's). Items are shuffled in blocks of `max_lines_to_shuffle`, and each block is distributed
+    one by one. With `line_count`, as in later versions: `prefix-00000`, `prefix-00001`, … in order, each with that many
+    items, and a last file even if it is empty.
     """
     if (num_shards is None) == (line_count is None):
         raise ValueError("convert needs either num_shards or line_count")
@@ -62,11 +62,11 @@ def convert(
         return os.path.join(output_path, f"{name_prefix}-{number:05d}{shards}")
 
     def writer(number: int) -> AbstractContextManager[Writer]:
-        return _whole_writer(path(number), compressor, chunk_bytes)
+        return _draft_writer(path(number), compressor, chunk_bytes)
 
     if num_shards is not None:
         blocks = _blocks(reader(), max_lines_to_shuffle, exact=exact)
-        _deal(blocks, [writer(number) for number in range(num_shards)], codec, random.Random(seed))
+        _distribute(blocks, [writer(number) for number in range(num_shards)], codec, random.Random(seed))
         return [path(number) for number in range(num_shards)]
     paths = []
     for number, block in enumerate(_blocks(reader(), line_count or 1, exact=exact, always_rest=not exact)):
@@ -84,9 +84,10 @@ def split(
     *,
     exact: bool = False,
 ) -> list[str]:
-    """The items of `reader()` as files of `line_count`, each written by `dumper(items, file)`; the files' paths.
+    """Write the items of `reader()` to files of `line_count` items with `dumper(items, file)`; return their paths.
 
-    The first has `line_count + 1`, as it always had, unless `exact`. `suffix` is the path, with a place for the number.
+    The first file has `line_count + 1` items, as in the original, unless `exact`. `suffix` is the path, with a
+    placeholder for the number.
     """
     _require_callable("reader", reader)
     _require_callable("dumper", dumper)
@@ -95,7 +96,7 @@ def split(
     for number, block in enumerate(_blocks(reader(), line_count, exact=exact)):
         path = _numbered(suffix, number)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with _whole(path) as draft, open(draft, "wb") as file:
+        with _draft_of(path) as draft, open(draft, "wb") as file:
             dumper(block, file)
         paths.append(path)
     return paths
@@ -109,10 +110,10 @@ def cluster_files_reader(
     *,
     train_id: int | None = None,
 ) -> ItemReader:
-    """A reader of one trainer's files: the n-th of the sorted ones is for trainer n % trainer_count.
+    """Return a reader of one trainer's files: the n-th sorted file goes to trainer n % trainer_count.
 
-    `loader(file)` gives a file's items. The default one runs whatever code a file holds: read only what you or your own
-    job wrote, or give another, such as `codecs.load_json`. `train_id` is what seed 001's sample calls `trainer_id`.
+    `loader(file)` returns a file's items. The default runs any code in a file: read only what you or your own job
+    wrote, or pass another loader, such as `codecs.load_json`. `train_id` is PaddlePaddle Cloud's name for `trainer_id`.
     """
     own = _own_id(trainer_count, trainer_id, train_id)
     _require_callable("loader", loader)
@@ -120,7 +121,7 @@ def cluster_files_reader(
     def reader() -> Iterator[Any]:
         mine = sorted(glob.glob(files_pattern))[own::trainer_count]
         if not mine:
-            _log.warning("no file of %s is for trainer %d of %d", files_pattern, own, trainer_count)
+            _log.warning("no file matching %s belongs to trainer %d of %d", files_pattern, own, trainer_count)
         for path in mine:
             _log.info("append file: %s", path)
             with open(path, "rb") as file:
@@ -137,12 +138,12 @@ def cluster_reader_recordio(
     train_id: int | None = None,
     codec: Codec = codecs.PICKLE,
 ) -> ItemReader:
-    """A reader of the items in one trainer's files of records; give `codec` if they are no pickles of your own."""
+    """Return a reader of one trainer's record files; pass `codec` unless they are pickles of your own."""
     own = _own_id(trainer_count, trainer_id, train_id)
     return lambda: map(codec.loads, Reader(paths, trainer_id=own, trainer_count=trainer_count))
 
 
-def _deal(
+def _distribute(
     blocks: Iterable[list[Any]], writers: list[AbstractContextManager[Writer]], codec: Codec, mixer: random.Random
 ) -> None:
     with ExitStack() as stack:
@@ -156,14 +157,14 @@ def _deal(
 def _own_id(trainer_count: int, trainer_id: int | None, train_id: int | None) -> int:
     given = [number for number in (trainer_id, train_id) if number is not None]
     if len(given) != 1:
-        raise TypeError("give trainer_id, once (train_id is the same by its old name)")
+        raise TypeError("pass trainer_id exactly once (train_id is its old name)")
     if not 0 <= given[0] < trainer_count:
-        raise ValueError(f"trainer_id is {given[0]} and must be 0 to {trainer_count - 1}, below trainer_count")
+        raise ValueError(f"trainer_id is {given[0]} and must be 0 to {trainer_count - 1}, less than trainer_count")
     return given[0]
 
 
 def _blocks(items: Iterable[Any], count: int, *, exact: bool, always_rest: bool = False) -> Iterator[list[Any]]:
-    """Items in lists of `count`; the originals look after adding item number `count`, so their first has one more."""
+    """Split items into lists of `count`. The originals check after adding item `count`, so their first has one more."""
     block: list[Any] = []
     for number, item in enumerate(items, 1 if exact else 0):
         block.append(item)
@@ -175,14 +176,14 @@ def _blocks(items: Iterable[Any], count: int, *, exact: bool, always_rest: bool 
 
 
 @contextmanager
-def _whole_writer(path: str, compressor: Compressor, chunk_bytes: int) -> Iterator[Writer]:
-    with _whole(path) as draft, Writer(draft, compressor=compressor, chunk_bytes=chunk_bytes) as writer:
+def _draft_writer(path: str, compressor: Compressor, chunk_bytes: int) -> Iterator[Writer]:
+    with _draft_of(path) as draft, Writer(draft, compressor=compressor, chunk_bytes=chunk_bytes) as writer:
         yield writer
 
 
 @contextmanager
-def _whole(path: str) -> Iterator[str]:
-    """The path of a draft, hidden from patterns, that takes the place of `path` when it is written."""
+def _draft_of(path: str) -> Iterator[str]:
+    """Yield the path of a draft, hidden from patterns, which replaces `path` once it is written."""
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}.draft")
     try:
@@ -199,7 +200,7 @@ def _numbered(suffix: str, number: int) -> str:
         return suffix % number
     except (TypeError, ValueError):
         raise ValueError(
-            f"suffix is {suffix!r} and needs one place for the number, such as train-%05d.pickle"
+            f"suffix is {suffix!r} and needs one placeholder for the number, such as train-%05d.pickle"
         ) from None
 
 

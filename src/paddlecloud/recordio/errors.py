@@ -1,9 +1,9 @@
-"""What is wrong with a file of records, and where: the path, the chunk, the byte.
+"""Errors in record files, with the path, the chunk and the byte offset.
 
-CorruptError             the bytes are not those that were written; `offset` is where the chunk begins
+CorruptError             the bytes differ from those written; `offset` is where the chunk begins
 ├── TruncatedError       the file ends within a chunk
-├── ForeignError         these are records of another format
-└── OversizedError       a chunk would take more memory than the reader was allowed
+├── ForeignError         the records have another format
+└── OversizedError       a chunk would take more memory than the reader allows
 MissingPartError         a compressor or codec needs a package that is not installed
 """
 
@@ -21,7 +21,7 @@ class CorruptError(ValueError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[CorruptError], tuple[str, int, int, str]]:
-        # It crosses from a reading process to the one that asked.
+        # Lets pickle pass the error from a worker process to the caller.
         return type(self), (self.path, self.chunk, self.offset, self.reason)
 
 
@@ -43,7 +43,7 @@ class MissingPartError(ImportError):
 
 
 class Skipped(NamedTuple):
-    """What a reader passed over: the fault, and how many bytes of the file were not read because of it."""
+    """A part of a file that a reader skipped: the error, and the number of bytes skipped because of it."""
 
     error: CorruptError
     skipped_bytes: int

@@ -1,4 +1,4 @@
-"""Random access: an index of a file's chunks, made from their headers alone, and records by their numbers."""
+"""Random access to records by number, using an index built from the chunk headers alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddlecloud.recordio.scan import LIMIT_BYTES, ChunkFile, Place
 class IndexedReader(Sequence[bytes]):
     """The records of one file by number: `reader[7]`, `reader[-1]`, `len(reader)`, `reader.range(100, 200)`.
 
-    A chunk is read and checked whole; the one read last is kept, so that neighbours cost nothing.
+    Each chunk is read and checked as a whole; the last one is cached, so reading neighbouring records is cheap.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -26,7 +26,7 @@ class IndexedReader(Sequence[bytes]):
             self._file.close()
             raise
         self._firsts = list(accumulate((place.header.records for place in self.chunks), initial=0))
-        self._kept: tuple[int, list[bytes]] | None = None
+        self._cached: tuple[int, list[bytes]] | None = None
 
     @property
     def path(self) -> str:
@@ -34,12 +34,12 @@ class IndexedReader(Sequence[bytes]):
 
     def chunk(self, number: int) -> list[bytes]:
         """All records of one chunk."""
-        if self._kept is None or self._kept[0] != number:
-            self._kept = (number, list(self._file.records(self.chunks[number])))
-        return self._kept[1]
+        if self._cached is None or self._cached[0] != number:
+            self._cached = (number, list(self._file.records(self.chunks[number])))
+        return self._cached[1]
 
     def range(self, start: int, stop: int) -> Iterator[bytes]:
-        """Records `start` to `stop`, without the last; only the chunks that hold them are read."""
+        """Yield records `start` up to but not including `stop`; reads only the chunks that contain them."""
         start, stop, _ = slice(start, stop).indices(len(self))
         number = bisect_right(self._firsts, start) - 1
         while start < stop:
@@ -59,7 +59,7 @@ class IndexedReader(Sequence[bytes]):
             return [self[one] for one in range(*number.indices(len(self)))]
         at = number + len(self) if number < 0 else number
         if not 0 <= at < len(self):
-            raise IndexError(f"{self.path} has {len(self)} records, and no number {number}")
+            raise IndexError(f"{self.path} has {len(self)} records: there is no record {number}")
         chunk = bisect_right(self._firsts, at) - 1
         return self.chunk(chunk)[at - self._firsts[chunk]]
 

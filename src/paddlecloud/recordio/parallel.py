@@ -1,7 +1,7 @@
-"""Reading with several processes: each takes chunks, checks and decodes them, and hands back what it made of them.
+"""Reads records with several processes, each of which reads, checks and decodes chunks.
 
-The order is that of the files. At most two chunks for each process are ahead of who reads, so memory is bounded. A
-process that is killed is an error, never a wait without end.
+Results come in the order of the files. At most two chunks per process are read ahead, so memory is bounded.
+If a process is killed, the consumer gets an error instead of waiting forever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paddlecloud.recordio.stream import found
 T = TypeVar("T")
 Made = Callable[[str, Place, int], list[T]]
 
-_AHEAD = 2
+_CHUNKS_AHEAD = 2
 
 
 def mapped(
@@ -33,13 +33,13 @@ def mapped(
     trainer_count: int = 1,
     limit_bytes: int = LIMIT_BYTES,
 ) -> Iterator[T]:
-    """`function` of every record of this trainer's chunks, in order, by `processes` (as many as there are CPUs).
+    """Yield `function(record)` for this trainer's chunks, in order; by default one process per CPU.
 
-    It pays where decoding is the work: a record that is only handed on costs more between processes than it does to
-    read. Processes are spawned: the function must be importable, and a script needs its `if __name__ == "__main__":`.
+    Use it when decoding is expensive: passing a record between processes costs more than reading it. Processes are
+    spawned: the function must be importable, and a script needs `if __name__ == "__main__":`.
     """
     if not 0 <= trainer_id < trainer_count:
-        raise ValueError(f"trainer_id is {trainer_id} and must be 0 to {trainer_count - 1}, below trainer_count")
+        raise ValueError(f"trainer_id is {trainer_id} and must be 0 to {trainer_count - 1}, less than trainer_count")
     places = islice(_places(found(paths), limit_bytes), trainer_id, None, trainer_count)
     count = processes or os.cpu_count() or 1
     if count == 1:
@@ -53,7 +53,7 @@ def _pooled(made: Made[T], places: Iterable[tuple[str, Place]], limit_bytes: int
         try:
             for path, place in places:
                 waiting.append(pool.submit(made, path, place, limit_bytes))
-                if len(waiting) >= _AHEAD * count:
+                if len(waiting) >= _CHUNKS_AHEAD * count:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -1,7 +1,7 @@
-"""Chunks of one file, one after the other: each is checked before a record of it is given out.
+"""Reads the chunks of one file in order, checking each chunk before yielding its records.
 
-Who reads with `report` gets the rest of a damaged file. The work for that is limited, whatever is in the file: every
-step goes forward, and chunks that turn out to be none are summed up to the file's size and no more.
+With `report`, reading continues after damage. Invariant: that work is bounded whatever the file contains. Every step
+moves forward, and the checksums of false chunks cover at most the file's size.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from paddlecloud.recordio.errors import CorruptError, ForeignError, OversizedErr
 LIMIT_BYTES = 1 << 30
 _BUFFER_BYTES = 1 << 13
 _PIECE = 1 << 20
-_SUMMED = 1 << 18
-_LARGE = 1 << 16  # a record that a copy costs more of than a call to the system
-_FEW = 8 << 20
+_CHECKSUM_PIECE = 1 << 18
+_LARGE = 1 << 16  # bytes; copying a record of this size costs more than a system call
+_MAX_FRESH_BYTES = 8 << 20
 
 Report = Callable[[Skipped], None]
 Wanted = Callable[[int], bool]
 
 
 class Place(NamedTuple):
-    """Where a chunk is in its file, and what its header says."""
+    """A chunk's position in its file, and its header."""
 
     number: int
     offset: int
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 class Buffers:
-    """Memory for one chunk after the other, as stored and decompressed: fresh memory costs more than reading does."""
+    """Reusable memory for one chunk, stored and decompressed: allocating new memory costs more than reading."""
 
     def __init__(self) -> None:
         self.stored: Buffer = bytearray()
@@ -63,8 +63,8 @@ class Buffers:
         return len(self.stored) + len(self.payload)
 
     def for_stored(self, place: Place) -> memoryview:
-        """Room for a chunk as it is in its file, which begins as far into a page as it does there: CPUs copy up to four
-        times as fast where both sides lie alike."""
+        """Memory for a stored chunk, at the same offset within a page as in the file: CPUs copy up to four times as
+        fast if both sides are aligned alike."""
         start, size = place.in_page, place.header.stored_bytes
         if len(self.stored) < start + size + SLACK_BYTES:
             self.stored = _pages(mmap.PAGESIZE + size + SLACK_BYTES)
@@ -72,8 +72,8 @@ class Buffers:
 
 
 def _pages(size: int) -> mmap.mmap:
-    """Memory of whole pages, private since a process that forks has readers on both sides; large pages, which take less
-    looking up, where the system has them to give."""
+    """Allocate whole pages, private since a forked process has readers on both sides; huge pages where available,
+    which need fewer address lookups."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):
@@ -82,7 +82,7 @@ def _pages(size: int) -> mmap.mmap:
 
 
 class ChunkFile:
-    """One file of chunks, opened for reading."""
+    """A record file, opened for reading."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, limit_bytes: int = LIMIT_BYTES, buffers: Buffers | None = None
@@ -93,9 +93,9 @@ class ChunkFile:
         status = os.fstat(self._file.fileno())
         if not stat.S_ISREG(status.st_mode):
             self._file.close()
-            raise CorruptError(self.path, 0, 0, "this is no regular file, and only those can be read")
+            raise CorruptError(self.path, 0, 0, "this is not a regular file, and only regular files can be read")
         self.size = status.st_size
-        self.doubted_bytes = 0  # of what looked like a chunk and was none
+        self.doubted_bytes = 0  # of data that looked like a chunk but was not
         self._buffers = Buffers() if buffers is None else buffers
 
     def close(self) -> None:
@@ -108,25 +108,25 @@ class ChunkFile:
         self.close()
 
     def header(self, number: int, offset: int) -> Place:
-        """The header there, checked in itself and against the file; the file is then at its payload."""
+        """Read and check the header at `offset`; the file is then positioned at its payload."""
         self._file.seek(offset)
         raw = self._file.read(HEADER_BYTES)
         if len(raw) < HEADER_BYTES:
-            told = f"the file ends after {len(raw)} of the header's {HEADER_BYTES} bytes: it was cut off"
-            raise TruncatedError(self.path, number, offset, told)
+            reason = f"the file ends after {len(raw)} of the header's {HEADER_BYTES} bytes: it was truncated"
+            raise TruncatedError(self.path, number, offset, reason)
         if not any(raw):
-            told = "its header was never written: who wrote the file ended before the chunk did"
-            raise TruncatedError(self.path, number, offset, told)
+            reason = "its header was never written: the writer stopped before the chunk was complete"
+            raise TruncatedError(self.path, number, offset, reason)
         place = Place(number, offset, Header.parse(raw))
         if fault := place.header.fault():
             raise self._foreign(place) or CorruptError(self.path, number, offset, fault)
         if place.end > self.size:
-            told = f"its payload ends at byte {place.end} and the file at byte {self.size}: it was cut off"
-            raise self._foreign(place) or TruncatedError(self.path, number, offset, told)
+            reason = f"its payload ends at byte {place.end}, but the file at byte {self.size}: it was truncated"
+            raise self._foreign(place) or TruncatedError(self.path, number, offset, reason)
         return place
 
     def places(self) -> Iterator[Place]:
-        """Every chunk by its header alone: payloads are neither read nor checked."""
+        """Yield every chunk by its header alone, without reading or checking payloads."""
         number = offset = 0
         while offset < self.size:
             place = self.header(number, offset)
@@ -134,23 +134,23 @@ class ChunkFile:
             number, offset = number + 1, place.end
 
     def records(self, place: Place) -> Iterator[bytes]:
-        """The records of a chunk whose bytes are right; they are to be taken before the next chunk is read."""
+        """The records of a verified chunk; consume them before reading the next chunk."""
         header = place.header
         if header.stored_bytes > self._limit:
             raise self._oversized(place)
-        if _is_better_apart(header) and (records := self._read_apart(place)) is not None:
+        if _is_better_separate(header) and (records := self._read_separately(place)) is not None:
             return iter(records)
         stored, found = self._stored(place)
         if found != header.checksum:
-            told = f"its checksum is {found:#010x} and should be {header.checksum:#010x}: the file was damaged"
-            raise self._foreign(place) or CorruptError(self.path, place.number, place.offset, told)
+            reason = f"its checksum is {found:#010x} instead of {header.checksum:#010x}: the file is damaged"
+            raise self._foreign(place) or CorruptError(self.path, place.number, place.offset, reason)
         buffer, start, size = self._decompressed(place, stored)
         fault = partial(CorruptError, self.path, place.number, place.offset)
         return chunks.records(buffer, start, size, place.header.records, fault)
 
-    def _read_apart(self, place: Place) -> list[bytes] | None:
-        """The records, each read straight into its own bytes; None if anything is wrong with the chunk, which is then
-        read as others are, and what is wrong with it told."""
+    def _read_separately(self, place: Place) -> list[bytes] | None:
+        """Read each record directly into its own bytes; None if anything is wrong with the chunk, which is then read
+        normally to report the error."""
         descriptor, at, found = self._file.fileno(), place.payload, 0
         made: list[bytes] = []
         for _ in range(place.header.records):
@@ -166,21 +166,21 @@ class ChunkFile:
         return made if (at, found) == (place.end, place.header.checksum) else None
 
     def _stored(self, place: Place) -> tuple[memoryview, int]:
-        """The bytes of a chunk and their checksum, which is taken piece by piece, while each is in the CPU's cache."""
+        """A chunk's bytes and their checksum, computed in pieces while each is in the CPU's cache."""
         size = place.header.stored_bytes
         stored = self._buffers.for_stored(place)
         self._file.seek(place.payload)
         found = 0
-        for at in range(0, size, _SUMMED):
-            piece = stored[at : at + _SUMMED]
+        for at in range(0, size, _CHECKSUM_PIECE):
+            piece = stored[at : at + _CHECKSUM_PIECE]
             if self._file.readinto(piece) != len(piece):
-                told = "the file became shorter while it was read"
-                raise TruncatedError(self.path, place.number, place.offset, told)
+                reason = "the file was truncated while it was read"
+                raise TruncatedError(self.path, place.number, place.offset, reason)
             found = checksum(piece, found)
         return stored, found
 
     def _decompressed(self, place: Place, stored: memoryview) -> tuple[Buffer, int, int]:
-        """The buffer that has the payload, where in it the payload begins, and how large it is."""
+        """The buffer with the payload, the payload's start in it, and its size."""
         compressor = Compressor(place.header.compressor)
         if compressor is Compressor.NONE:
             return self._buffers.stored, place.in_page, len(stored)
@@ -189,16 +189,16 @@ class ChunkFile:
         except TooLargeError:
             raise self._oversized(place) from None
         except BentError as error:
-            raise CorruptError(self.path, place.number, place.offset, f"its payload is bent: {error}") from None
+            raise CorruptError(self.path, place.number, place.offset, f"its payload is damaged: {error}") from None
         self._buffers.payload = buffer
         return buffer, 0, size
 
     def _oversized(self, place: Place) -> OversizedError:
-        told = f"it is larger than {self._limit} bytes; if you trust the file, read it with a larger limit_bytes"
-        return OversizedError(self.path, place.number, place.offset, told)
+        reason = f"it is larger than {self._limit} bytes; if you trust the file, read it with a larger limit_bytes"
+        return OversizedError(self.path, place.number, place.offset, reason)
 
     def _foreign(self, place: Place) -> ForeignError | None:
-        """paddle/fluid's files have the same magic, and the fields that follow it in another order."""
+        """Detect paddle.fluid's files, which have the same magic but another order of the following fields."""
         magic, records, summed, compressor, size = place.header
         body = place.payload
         if place.offset != 0 or magic != chunks.MAGIC or compressor > Compressor.GZIP:
@@ -208,57 +208,57 @@ class ChunkFile:
         self._file.seek(body)
         if checksum(self._file.read(size)) != summed:
             return None
-        told = (
-            f"this is paddle.fluid's own RecordIO ({records} records), which has another header: it cannot be read here"
+        reason = (
+            f"this is paddle.fluid's own RecordIO ({records} records), which has another header and cannot be read here"
         )
-        return ForeignError(self.path, place.number, place.offset, told)
+        return ForeignError(self.path, place.number, place.offset, reason)
 
     def after_damage(self, offset: int) -> int:
-        """Where the next chunk begins; else the file's end."""
-        at, carried = offset, b""
+        """The offset of the next chunk, or the file's size if there is none."""
+        at, overlap = offset, b""
         self._file.seek(at)
         while piece := self._file.read(_PIECE):
-            window = carried + piece
-            start = at - len(carried)
+            window = overlap + piece
+            start = at - len(overlap)
             found = window.find(MAGIC_BYTES)
             while found >= 0:
                 if self.is_chunk(start + found):
                     return start + found
                 found = window.find(MAGIC_BYTES, found + 1)
             at += len(piece)
-            carried = window[-(len(MAGIC_BYTES) - 1) :]
+            overlap = window[-(len(MAGIC_BYTES) - 1) :]
             self._file.seek(at)
         return self.size
 
     def is_chunk(self, offset: int) -> bool:
-        """Whether a sound header is there whose chunk ends where another begins, or with the file, or is right."""
+        """Whether `offset` has a valid header whose chunk is intact, or ends at another chunk or the file's end."""
         try:
             place = self.header(0, offset)
         except CorruptError:
             return False
-        return self.is_chunk_or_end(place.end) or self._is_right(place)
+        return self.is_chunk_or_end(place.end) or self._is_intact(place)
 
-    def _is_right(self, place: Place) -> bool:
+    def _is_intact(self, place: Place) -> bool:
         if self.doubted_bytes > self.size or place.header.stored_bytes > self._limit:
             return False
-        is_right = self._stored(place)[1] == place.header.checksum
-        self.doubted_bytes += 0 if is_right else place.end - place.offset
-        return is_right
+        is_intact = self._stored(place)[1] == place.header.checksum
+        self.doubted_bytes += 0 if is_intact else place.end - place.offset
+        return is_intact
 
     def is_chunk_or_end(self, offset: int) -> bool:
         self._file.seek(offset)
         return offset == self.size or self._file.read(len(MAGIC_BYTES)) == MAGIC_BYTES
 
 
-def _is_better_apart(header: Header) -> bool:
-    """Large records are, if there are few: memory for many at once is fresh memory, and costs more than a copy."""
+def _is_better_separate(header: Header) -> bool:
+    """True for few large records: many at once would need new memory, which costs more than a copy."""
     if header.compressor != Compressor.NONE or header.stored_bytes < header.records * _LARGE:
         return False
-    return header.records == 1 or header.stored_bytes <= _FEW
+    return header.records == 1 or header.stored_bytes <= _MAX_FRESH_BYTES
 
 
 def read(file: ChunkFile, wanted: Wanted, report: Report | None = None) -> Iterator[Iterator[bytes]]:
-    """The records of each wanted chunk (by number); a damaged one is raised, or reported and passed over."""
+    """Yield the records of each wanted chunk (by number); damage is raised, or reported and skipped."""
     if report is not None:
         yield from _read_on(file, wanted, report)
         return
@@ -268,8 +268,8 @@ def read(file: ChunkFile, wanted: Wanted, report: Report | None = None) -> Itera
 
 
 def _read_on(file: ChunkFile, wanted: Wanted, report: Report) -> Iterator[Iterator[bytes]]:
-    """All records of a chunk, or none. Where it goes on never depends on which chunks are wanted: trainers that share a
-    damaged file must count its chunks alike."""
+    """Yield all records of a chunk or none. The position after damage never depends on which chunks are wanted:
+    trainers that share a damaged file must number its chunks alike."""
     number = offset = 0
     while offset < file.size:
         try:

@@ -1,6 +1,6 @@
-"""Reader and Writer: records in and out of files, as the original library has them, and what training wants beside.
+"""Reader and Writer for record files, compatible with the original library, plus extras for training.
 
-The files of a Writer are those of the original, to the byte, for no compression and for snappy.
+Invariant: a Writer's files are byte for byte those of the original, without compression and with snappy.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile, Report
 
 CHUNK_BYTES = 32 << 20  # of records, before compression
 _BUFFER_BYTES = 8 * BLOCK_BYTES  # small enough for a CPU's cache, and for a thousand shards at once
-_SMALL = 1024  # bytes of a record; larger ones gain nothing from going there with others
-_TOGETHER = 2500  # small records at most that go there at once
+_SMALL = 1024  # bytes of a record; larger records gain nothing from batching
+_BATCH = 2500  # small records written together
 _LENGTHS = [size.to_bytes(LENGTH_BYTES, "little") for size in range(_SMALL + 1)]
 
-# Of a loop that has ended, for the next: programs make a Reader for each file and pass.
+# Buffers of a finished loop, for the next one: programs create a Reader for each file and pass.
 _SPARE: list[Buffers] = []
 
 By = Literal["file", "chunk", "record"]
@@ -34,8 +34,8 @@ By = Literal["file", "chunk", "record"]
 class Writer:
     """Writes records into a new file.
 
-    A chunk is closed before the record that would make its records more than `chunk_bytes`; 0 is one record each. It
-    goes to the file piece by piece, and its header last: a chunk that was never ended begins with zeros.
+    A chunk ends before the record that would exceed `chunk_bytes` of records; with 0 each record has its own chunk. A
+    chunk is written in pieces and its header last, so an unfinished chunk begins with zeros.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Writer:
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         if not 0 <= chunk_bytes <= LIMIT_BYTES:
-            raise ValueError(f"chunk_bytes is {chunk_bytes} and may be 0 to {LIMIT_BYTES}")
+            raise ValueError(f"chunk_bytes is {chunk_bytes} and must be 0 to {LIMIT_BYTES}")
         require(compressor)
         self.path = os.fspath(path)
         self._compressor = compressor
-        # What goes to the file before its chunk ends is of whole blocks, or of any size where nothing is compressed.
+        # Pieces written before the end of a chunk are whole blocks, or of any size without compression.
         self._block = 1 if compressor is Compressor.NONE else BLOCK_BYTES
         self._limit = chunk_bytes
         self._file = open(self.path, "wb")  # noqa: SIM115
@@ -74,15 +74,15 @@ class Writer:
         self._count += 1
 
     def write_all(self, records: Iterable[bytes]) -> None:
-        """As `write` of each. Small ones are gathered, since a step for each costs more than its bytes do; if `records`
-        fails, what it gave before is written."""
+        """Write several records. Small ones are written in batches, since a step per record costs more than its bytes.
+        If `records` fails, the records before the failure are written."""
         given = iter(records)
         is_end = False
         while not is_end:
             small: list[bytes] = []
             size, are_alike, is_left, is_end = -1, True, False, True
             try:
-                for record in islice(given, _TOGETHER):
+                for record in islice(given, _BATCH):
                     is_end = False
                     if type(record) is bytes and len(record) == size:
                         small.append(record)
@@ -101,7 +101,7 @@ class Writer:
                 self.write(record)
 
     def flush(self) -> None:
-        """End the chunk, and hand everything to the system."""
+        """End the chunk and flush the file to the operating system."""
         self._end_chunk()
         self._file.flush()
 
@@ -120,17 +120,17 @@ class Writer:
         self.close()
 
     def _begin_chunk(self) -> None:
-        self._at = 0  # of the buffer, where the next record goes
+        self._at = 0  # position of the next record in the buffer
         self._count = 0
-        self._left = self._limit  # for records, of what has not left the buffer
-        self._sent = 0  # of the payload
+        self._left = self._limit  # bytes left for records that are still in the buffer
+        self._sent = 0  # bytes of the payload written to the file
         self._sum = 0
         self._stored = 0
-        self._header_at: int | None = None  # where in the file it is to be, once something has been sent
+        self._header_at: int | None = None  # the header's position in the file, once a piece was written
         self._squeezer = Squeezer(self._compressor)
 
     def _write_small(self, records: list[bytes], are_alike: bool) -> None:
-        """Records and the length before each as one payload: of one size, they are joined by their length."""
+        """Join records and their lengths into one payload; records of one size are joined by their length."""
         if are_alike:
             payload = _LENGTHS[len(records[0])].join([b"", *records])
         else:
@@ -141,7 +141,7 @@ class Writer:
         if held + gained <= self._left and self._sent + self._at + len(payload) <= LARGEST:
             self._put(payload)
             self._count += len(records)
-        elif (half := len(records) // 2) and gained > _SMALL:  # the chunk ends among them
+        elif (half := len(records) // 2) and gained > _SMALL:  # the chunk ends within this batch
             self._write_small(records[:half], are_alike)
             self._write_small(records[half:], are_alike)
         else:
@@ -149,19 +149,19 @@ class Writer:
                 self.write(record)
 
     def _write_beyond(self, record: bytes) -> None:
-        """A record that does not fit into the buffer."""
+        """Write a record that does not fit into the buffer."""
         needed = self._sent + self._at + LENGTH_BYTES + len(record)
         if needed > LARGEST:
             self._end_chunk()
             if LENGTH_BYTES + len(record) > LARGEST:
                 raise ValueError(
-                    f"{self.path}: a record of {len(record)} bytes is more than the format can hold (4 GiB)"
+                    f"{self.path}: a record of {len(record)} bytes is larger than the format allows (4 GiB)"
                 )
         self._put(len(record).to_bytes(LENGTH_BYTES, "little"))
         self._put(record)
 
     def _put(self, payload: bytes) -> None:
-        """Into the buffer what is small; of more, whole blocks go to the file from where they are."""
+        """Copy a small payload to the buffer; write the whole blocks of a larger one directly."""
         if len(payload) >= BLOCK_BYTES or self._at + len(payload) > len(self._buffer):
             self._send_blocks()
         if len(payload) < BLOCK_BYTES:
@@ -200,7 +200,7 @@ class Writer:
         self._sum = checksum(stored, self._sum)
         self._stored += len(stored)
         if self._stored > LARGEST:
-            raise ValueError(f"{self.path}: a chunk of {self._stored} bytes is more than the format can hold (4 GiB)")
+            raise ValueError(f"{self.path}: a chunk of {self._stored} bytes is larger than the format allows (4 GiB)")
         self._file.write(stored)
 
     def _end_chunk(self) -> None:
@@ -225,12 +225,12 @@ class Writer:
 
 
 class Reader:
-    """Reads the records of files: all, or one trainer's share of the files, of the chunks, or every n-th record.
+    """Reads records from files: all of them, or one trainer's share by file, by chunk or by every n-th record.
 
-    `paths` is a path, a pattern, several of both with commas between, or a list; a pattern's files are read in order of
-    their names. Each loop over it begins anew; `read` goes on where it was and gives None at the end.
+    `paths` is a path, a pattern, several of them separated by commas, or a list; a pattern's files are sorted by name.
+    Each loop starts from the beginning; `read` continues where it stopped and returns None at the end.
 
-    `report` is called for what is damaged, which is then passed over; without it the first damage is an error.
+    With `report`, damaged parts are reported and skipped; without it, the first damage raises an error.
     """
 
     def __init__(
@@ -244,7 +244,9 @@ class Reader:
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         if not 0 <= trainer_id < trainer_count:
-            raise ValueError(f"trainer_id is {trainer_id} and must be 0 to {trainer_count - 1}, below trainer_count")
+            raise ValueError(
+                f"trainer_id is {trainer_id} and must be 0 to {trainer_count - 1}, less than trainer_count"
+            )
         if by not in ("file", "chunk", "record"):
             raise ValueError(f"by is {by!r} and must be file, chunk or record")
         self.files = found(paths)
@@ -253,7 +255,7 @@ class Reader:
         self._by = by
         self._report = report
         self._limit = limit_bytes
-        self._going: Iterator[bytes] | None = None
+        self._iterator: Iterator[bytes] | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         records = chain.from_iterable(self._chunks())
@@ -262,13 +264,13 @@ class Reader:
         return records
 
     def read(self) -> bytes | None:
-        """The next record; None at the end. An empty record is b"": `while d := r.read()` would stop at it."""
-        if self._going is None:
-            self._going = iter(self)
-        return next(self._going, None)
+        """The next record; None at the end. `while d := r.read()` would stop early at an empty record, b""."""
+        if self._iterator is None:
+            self._iterator = iter(self)
+        return next(self._iterator, None)
 
     def close(self) -> None:
-        self._going = iter(())
+        self._iterator = iter(())
 
     def __enter__(self) -> Self:
         return self
@@ -288,12 +290,12 @@ class Reader:
     def _wanted(self, file_number: int) -> Callable[[int], bool]:
         if self._by != "chunk":
             return lambda _: True
-        # Files of one chunk each go round the trainers too.
+        # Add the file's number, so that files of one chunk each are distributed among the trainers too.
         return lambda number: (file_number + number) % self._count == self._id
 
 
 def found(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files that paths and patterns mean, sorted; an error for one that means none."""
+    """The files named by paths and patterns, sorted; FileNotFoundError if one matches no file."""
     if isinstance(paths, str):
         asked = [paths] if os.path.isfile(paths) else paths.split(",")
     elif isinstance(paths, os.PathLike):
@@ -308,13 +310,13 @@ def _matching(pattern: str) -> list[str]:
         return [pattern]
     files = sorted(file for file in glob.glob(pattern) if os.path.isfile(file))
     if not files:
-        raise FileNotFoundError(errno.ENOENT, "there is no such file, and nothing that matches it", pattern)
+        raise FileNotFoundError(errno.ENOENT, "no such file, and no file matches this pattern", pattern)
     return files
 
 
 def _as_bytes(record: object) -> bytes:
-    """A record that is no bytes, but a buffer of them; copied, since who passed it may change it."""
+    """Copy a buffer to bytes, since the caller may change it."""
     try:
         return memoryview(record).tobytes()  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"a record is bytes, not {type(record).__name__}: encode it first") from None
+        raise TypeError(f"a record must be bytes, not {type(record).__name__}: encode it first") from None

@@ -1,7 +1,7 @@
-"""Boston's house prices, the first example of every tutorial, read from a file of yours: nothing is downloaded.
+"""Reads the Boston house prices, the first example of every tutorial, from a local file; nothing is downloaded.
 
-The file is `housing.data` of the UCI repository: 506 rows of 13 features and a price, between blanks. As in the
-original a feature is scaled to (x - mean) / (largest - smallest), the first 80 % are for training, and an item is
+The file is `housing.data` of the UCI repository: 506 rows of 13 features and a price, separated by blanks. As in the
+original, a feature is scaled to (x - mean) / (max - min), the first 80 % are for training, and an item is
 (features, [price]); both are lists here.
 """
 
@@ -39,9 +39,13 @@ def _rows(path: str | os.PathLike[str]) -> list[list[float]]:
     try:
         numbers = [float(word) for word in Path(path).read_text("utf-8").split()]
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} is not housing.data, which has numbers between blanks: {error}") from None
+        raise ValueError(
+            f"{os.fspath(path)} is not housing.data, which has numbers separated by blanks: {error}"
+        ) from None
     if not numbers or len(numbers) % COLUMNS:
-        raise ValueError(f"{os.fspath(path)} is not housing.data: its {len(numbers)} numbers are no rows of {COLUMNS}")
+        raise ValueError(
+            f"{os.fspath(path)} is not housing.data: its {len(numbers)} numbers do not form rows of {COLUMNS}"
+        )
     return [numbers[at : at + COLUMNS] for at in range(0, len(numbers), COLUMNS)]
 
 
@@ -52,5 +56,5 @@ def _scaled(rows: list[list[float]]) -> list[list[float]]:
 
 def _scale(column: tuple[float, ...]) -> list[float]:
     mean = sum(column) / len(column)
-    span = max(column) - min(column) or 1.0  # a column of one value is all zeros
+    span = max(column) - min(column) or 1.0  # a constant column becomes all zeros
     return [(value - mean) / span for value in column]

@@ -1,1 +1,1 @@
-"""Records: what is known about jobs and users, in one database that survives a crash."""
+"""Stores the records of jobs and users in one crash-safe database."""

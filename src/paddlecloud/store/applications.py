@@ -1,7 +1,7 @@
-"""Tokens of users' applications: they last until they are revoked, and can be shown again.
+"""Tokens for users' applications, which are valid until revoked and can be displayed again.
 
-They are tokens as all others, found by the hash of their secret; but their secrets are made from their ids with the
-server's key, so that a user who has lost one need not change it everywhere.
+Like all tokens they are found by the hash of their secret. Their secrets are derived from their ids with the server's
+key, so that a user who lost one need not replace it everywhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Applications:
         self._cipher = cipher
 
     def add(self, user: str, now: datetime) -> tuple[Token, str]:
-        """A new token of an application of a known user, and its secret."""
+        """Create an application token for an existing user; return it with its secret."""
         token = Token(
             id=f"{_ID_PREFIX}{secrets.token_hex(8)}", user=user, name=_NAME, scope=Scope.WRITE, created_at=now
         )
@@ -40,13 +40,13 @@ class Applications:
         mine = (tokens.c.user == user, tokens.c.id.startswith(_ID_PREFIX))
         with self._db.write() as connection:
             if connection.execute(select(func.count()).select_from(tokens).where(*mine)).scalar_one() >= MOST:
-                raise QuotaError(f"quota: {user} has {MOST} tokens of applications; revoke one, then make another")
+                raise QuotaError(f"quota: {user} has {MOST} application tokens: revoke one first")
             hashed = hashlib.sha256(secret.encode()).hexdigest()
             connection.execute(insert(tokens), row | {"expires_at": None, "secret_hash": hashed})
         return token, secret
 
     def secrets(self, user: str) -> list[str]:
-        """The secrets of all of a user's, oldest first."""
+        """The secrets of all of a user's application tokens, oldest first."""
         query = select(tokens.c.id).where(tokens.c.user == user, tokens.c.id.startswith(_ID_PREFIX))
         with self._db.read() as connection:
             found = connection.execute(query.order_by(tokens.c.created_at, tokens.c.id)).scalars().all()

@@ -1,6 +1,6 @@
-"""Attempts of jobs and their tasks: what backends may still hold, and what they last said.
+"""Records jobs' attempts and their tasks, as last reported by the backends.
 
-What was once known of a task's end is never lost to a later report that knows less.
+Invariant: once a task's end is known, a later report that knows less never erases it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paddlecloud.store.schema import attempts, jobs, tasks
 _SET_RUNNING = update(attempts).where(attempts.c.handle == bindparam("of")).values(running_at=bindparam("at"))
 _SET_STOPPED = update(attempts).where(attempts.c.handle == bindparam("of")).values(stopped_at=bindparam("at"))
 _SET_CLEANED = update(attempts).where(attempts.c.handle == bindparam("of")).values(cleaned=true())
-_HELD = select(attempts).where(attempts.c.cleaned == false()).order_by(attempts.c.job, attempts.c.attempt)
+_NOT_CLEANED = select(attempts).where(attempts.c.cleaned == false()).order_by(attempts.c.job, attempts.c.attempt)
 _KNOWN_HANDLES = select(attempts.c.handle).where(attempts.c.handle.in_(bindparam("handles", expanding=True)))
 _KNOWN_TASKS = select(tasks).where(tasks.c.handle.in_(bindparam("handles", expanding=True)))
 _ADD_TASK = insert(tasks)
@@ -34,14 +34,14 @@ _FAILED_TASKS = (
     .where(jobs.c.id.in_(bindparam("ids", expanding=True)), tasks.c.state == TaskState.FAILED.value)
     .order_by(jobs.c.id, tasks.c.ended_at, tasks.c.position)
 )
-_SIGNALLED = 128
+_SIGNAL_EXIT_BASE = 128  # a shell reports a signal as 128 plus its number
 _REPORTED = [field.name for field in fields(TaskReport)]
 _DECIDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """An attempt that has not been cleaned: its backend may still hold something of it."""
+    """An attempt that is not cleaned up: its backend may still hold traces of it."""
 
     handle: str
     cluster: str
@@ -60,7 +60,7 @@ class Span:
 
 
 def row(job: Job) -> Values:
-    """The row of an attempt that was just placed."""
+    """The row of a newly placed attempt."""
     return {
         "job": job.id,
         "attempt": job.attempt,
@@ -71,17 +71,17 @@ def row(job: Job) -> Values:
 
 
 def set_running(connection: Connection, running: Iterable[tuple[str, datetime]]) -> None:
-    """These handles run since these times."""
+    """Record since when these handles run."""
     _set_times(connection, _SET_RUNNING, running)
 
 
 def set_stopped(connection: Connection, stopped: Iterable[tuple[str, datetime]]) -> None:
-    """These handles have run until these times."""
+    """Record when these handles stopped running."""
     _set_times(connection, _SET_STOPPED, stopped)
 
 
 def held(connection: Connection) -> list[Held]:
-    return [Held(handle=row.handle, cluster=row.cluster, job=row.job) for row in connection.execute(_HELD)]
+    return [Held(handle=row.handle, cluster=row.cluster, job=row.job) for row in connection.execute(_NOT_CLEANED)]
 
 
 def set_cleaned(connection: Connection, handles: Iterable[str]) -> None:
@@ -91,7 +91,7 @@ def set_cleaned(connection: Connection, handles: Iterable[str]) -> None:
 
 
 def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
-    """The tasks of the job's newest attempt, in the order its backend names them."""
+    """The tasks of the job's newest attempt, in the backend's order."""
     newest = (
         select(attempts.c.handle).where(attempts.c.job == job).order_by(attempts.c.attempt.desc()).limit(1)
     ).scalar_subquery()
@@ -100,7 +100,7 @@ def latest_tasks(connection: Connection, job: str) -> list[TaskReport]:
 
 
 def tasks_of(connection: Connection, handle: str) -> list[TaskReport]:
-    """The tasks of one attempt, in the order its backend names them."""
+    """The tasks of one attempt, in the backend's order."""
     query = select(tasks).where(tasks.c.handle == handle).order_by(tasks.c.position)
     return [_report(found) for found in connection.execute(query)]
 
@@ -121,30 +121,30 @@ def spans(connection: Connection, job: str) -> list[Span]:
 
 
 def exit_codes(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
-    """Of each of these jobs, what the first task to fail in its newest attempt ended with, as a shell tells it."""
+    """By job, the exit code of the first task that failed in its newest attempt, as a shell reports it."""
     found: dict[str, int] = {}
     for some in batches(ids):
         for job, code, signal in connection.execute(_FAILED_TASKS, {"ids": some}):
-            told = code if signal is None else _SIGNALLED + signal
-            if told is not None:
-                found.setdefault(job, told)
+            exit_code = code if signal is None else _SIGNAL_EXIT_BASE + signal
+            if exit_code is not None:
+                found.setdefault(job, exit_code)
     return found
 
 
 def record(connection: Connection, reports: Mapping[str, Report]) -> None:
-    """Write what these reports add; handles that no attempt has are left out."""
+    """Write what is new in these reports; handles without an attempt are ignored."""
     if not reports:
         return
     known = _known_tasks(connection, reports)
     added: list[Values] = []
     changed: list[Values] = []
-    for handle, before in known.items():
-        for position, said in enumerate(reports[handle].tasks):
-            earlier = before.get(said.name)
+    for handle, known_by_name in known.items():
+        for position, reported in enumerate(reports[handle].tasks):
+            earlier = known_by_name.get(reported.name)
             if earlier is None:
-                added.append({"handle": handle, "position": position} | _columns(said))
-            elif (now_known := merged(earlier, said)) != earlier:
-                changed.append({"of": handle, "task": said.name} | _columns(now_known))
+                added.append({"handle": handle, "position": position} | _columns(reported))
+            elif (now_known := merged(earlier, reported)) != earlier:
+                changed.append({"of": handle, "task": reported.name} | _columns(now_known))
     if added:
         connection.execute(_ADD_TASK, added)
     if changed:
@@ -152,9 +152,9 @@ def record(connection: Connection, reports: Mapping[str, Report]) -> None:
 
 
 def merged(known: TaskReport, said: TaskReport) -> TaskReport:
-    """What is known of a task after its backend said `said`: first times stay, and so does a decided end.
+    """Merge a new report into what is known of a task: first times stay, and so does a known end.
 
-    A restart begins a new run: of the runs before it only the first start is kept.
+    A restart begins a new run: of earlier runs only the first start time is kept.
     """
     started_at = known.started_at or said.started_at
     if said.restarts > known.restarts:
@@ -181,7 +181,7 @@ def _set_times(connection: Connection, statement: Update, times: Iterable[tuple[
 
 
 def _known_tasks(connection: Connection, reports: Mapping[str, Report]) -> dict[str, dict[str, TaskReport]]:
-    """By handle and name, the tasks recorded so far of those reports whose attempt exists."""
+    """Recorded tasks by handle and name, for reports whose attempt exists."""
     found: dict[str, dict[str, TaskReport]] = {}
     for some in batches(list(reports)):
         for handle in connection.execute(_KNOWN_HANDLES, {"handles": some}).scalars():

@@ -1,7 +1,7 @@
-"""What was said about files of the PFS, as rows: by path, and good for the very file that it was said of.
+"""Records attributes that HDFS clients set on PFS files, by path and file version.
 
-A path may be longer than an index takes, so rows are found by the hash of it, by that of its folder, and by the area
-(such as a home) that it is in.
+A path may be too long for an index, so rows are found by the hash of the path, the hash of its folder, and the area
+(such as a home) that contains it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from paddlecloud.store.batches import batches
 from paddlecloud.store.db import Database
 from paddlecloud.store.schema import file_attributes
 
-MOST = 100_000  # in one area: what was said long ago, of files that are long gone, is forgotten
+MOST = 100_000  # per area; beyond that the oldest rows are deleted, whose files are mostly gone
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What was said about one file: `area` is the path of the folder whose owner it belongs to."""
+    """The attributes of one file; `area` is the path of the folder whose owner it belongs to."""
 
     path: str
     area: str
@@ -44,13 +44,13 @@ class FileAttributes:
         return None if row is None else _said(row)
 
     def in_folder(self, folder: str) -> dict[str, Said]:
-        """Of all that is in a folder, by path."""
+        """Attributes of all files in a folder, by path."""
         query = select(file_attributes).where(file_attributes.c.folder == _key(folder))
         with self._db.read() as connection:
             return {row.path: _said(row) for row in connection.execute(query)}
 
     def below(self, path: str, area: str) -> Sequence[Said]:
-        """Of a file or folder, and of all below it."""
+        """Attributes of a path and of everything below it."""
         query = select(file_attributes).where(*_at_or_below(path, area))
         with self._db.read() as connection:
             return [_said(row) for row in connection.execute(query)]
@@ -59,7 +59,7 @@ class FileAttributes:
         self.replace((), [said], now)
 
     def replace(self, gone: Iterable[tuple[str, str]], said: Sequence[Said], now: datetime) -> None:
-        """Forget what is known at and below some paths, given with their areas, and note this instead."""
+        """Delete the attributes at and below the paths in `gone`, given as (path, area), and add new ones."""
         with self._db.write() as connection:
             for path, area in gone:
                 connection.execute(delete(file_attributes).where(*_at_or_below(path, area)))
@@ -76,7 +76,7 @@ class FileAttributes:
         if over <= 0:
             return
         oldest = select(file_attributes.c.key).where(file_attributes.c.area == area).order_by(file_attributes.c.at)
-        # A tenth more than has to go, so that this is not done for every one.
+        # Delete a tenth more than necessary, so that this does not happen for every new row.
         keys = oldest.limit(over + self._most // 10)
         connection.execute(delete(file_attributes).where(file_attributes.c.key.in_(keys)))
 

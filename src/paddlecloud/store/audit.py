@@ -1,4 +1,4 @@
-"""The audit record as rows: written beside what they tell of, in the same transaction, and never changed."""
+"""Records the audit log; entries are written in the same transaction as their action, and never changed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Audit:
         self._db = db
 
     def record(self, entry: AuditEntry) -> None:
-        """Record an act that writes nothing else."""
+        """Record an action that writes nothing else."""
         with self._db.write() as connection:
             connection.execute(insert(audit_table), _row(entry))
 
     def beside(self, entry: AuditEntry) -> AbstractContextManager[None]:
-        """Record an act in the transaction that does it, the first within; what writes nothing is not recorded."""
+        """Record an action with the first write inside the block; without a write, nothing is recorded."""
         return beside(audit_table, _row(entry))
 
     def list(
@@ -43,9 +43,9 @@ class Audit:
         cursor: str | None = None,
         limit: int = 100,
     ) -> AuditPage:
-        """What was done, newest first: by a user, of one kind (`login` is `login.refused` too), since a time."""
+        """List actions, newest first, by user, action and time. Filtering by `login` also matches `login.refused`."""
         if not 1 <= limit <= PAGE_LIMIT:
-            raise InvalidError(f"limit {limit} is not from 1 to {PAGE_LIMIT}", field="limit")
+            raise InvalidError(f"invalid limit {limit}: use 1 to {PAGE_LIMIT}", field="limit")
         query = select(audit_table).order_by(audit_table.c.seq.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(audit_table.c.user == user)
@@ -61,13 +61,13 @@ class Audit:
         return AuditPage(items=_entries(rows[:limit]), next_cursor=_next(rows, limit))
 
     def older(self, before: datetime) -> int:
-        """How many acts are older."""
+        """The number of older entries."""
         with self._db.read() as connection:
             query = select(func.count()).select_from(audit_table).where(audit_table.c.at < before)
             return int(connection.execute(query).scalar_one())
 
     def forget(self, before: datetime, *, most: int = FORGOTTEN_AT_ONCE) -> int:
-        """Delete what is older, so much of it at a time that nobody waits long; how many acts that were."""
+        """Delete at most `most` older entries, so that no other write waits long; return how many."""
         oldest = select(audit_table.c.seq).where(audit_table.c.at < before).order_by(audit_table.c.at).limit(most)
         with self._db.write() as connection:
             return connection.execute(delete(audit_table).where(audit_table.c.seq.in_(oldest))).rowcount

@@ -1,7 +1,8 @@
-"""Backups: one file, closed to others, with all records and the key file they need, that any database can be made from.
+"""Creates and reads backups: one private file with all records and their key file.
 
-It is an SQLite database of the records, whichever kind they came from, with one more table that says what it is. It
-appears under its name when it is whole, checked and on the disk, and never takes the place of another file.
+A backup is an SQLite database of the records, whichever kind they came from, plus a table that describes it. Any kind
+of database can be restored from it.
+Invariant: a backup appears under its name only when it is complete, checked and on disk, and never overwrites a file.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ _FACTS = "paddlecloud_backup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a backup says of itself."""
+    """A backup's description of itself."""
 
-    version: str  # of the program that made it
+    version: str  # of the program that created it
     revision: str
-    kind: str  # of the database that it was made from
+    kind: str  # of the source database
     made_at: datetime
     rows: Mapping[str, int]
-    key: str | None = field(repr=False)  # what the key file held; None: nothing was encrypted yet
+    key: str | None = field(repr=False)  # content of the key file; None if nothing was encrypted yet
 
 
 def make(url: str, target: Path, *, key_file: Path, now: datetime, progress: Progress) -> Facts:
-    """Back up the records of this moment into a new file; whoever uses the database goes on using it."""
+    """Back up the current records into a new file, while the database stays in use."""
     with _draft(target) as draft:
-        with reading(url) as (source, kind), _telling_of(target):
+        with reading(url) as (source, kind), _errors_about(target):
             revision = migrations.revision(source)
             assert revision is not None
             rows = copying.rows(source)
@@ -52,16 +53,16 @@ def make(url: str, target: Path, *, key_file: Path, now: datetime, progress: Pro
                 sqlite.copy_pages(source, draft, progress)
             else:
                 _copy_rows(source, draft, revision, progress)
-            # Read last: a key that is made after these records cannot be the one that they need.
+            # Read the key last: a key file created after these records cannot be the one they need.
             key = read_key(key_file) if rows.get("access_keys") or key_file.exists() else None
             facts = Facts(version=__version__, revision=revision, kind=kind.name, made_at=now, rows=rows, key=key)
-        with _telling_of(target):
+        with _errors_about(target):
             _seal(draft, facts)
     return facts
 
 
 def read(file: Path) -> Facts:
-    """What a backup says of itself, once it is known to be whole and from a program that is not newer than this."""
+    """Return a backup's description, after checking that it is complete and not from a newer version."""
     if not file.is_file():
         raise InvalidError(f"there is no backup {file}: name a file that paddlecloud db backup made", field="file")
     try:
@@ -69,25 +70,25 @@ def read(file: Path) -> Facts:
             found = opened.execute("PRAGMA quick_check(1)").fetchone()[0]
             (said,) = opened.execute(f"SELECT facts FROM {_FACTS}").fetchone()
         if found != "ok":
-            raise ConfigError(f"backup {file} is damaged ({found}): take another one")
+            raise ConfigError(f"backup {file} is damaged ({found}): use another one")
         facts = msgspec.json.decode(said, type=Facts)
     except (sqlite3.Error, msgspec.DecodeError, TypeError) as error:
         raise ConfigError(
-            f"{file} is no backup, or a damaged one ({error}): name a file that paddlecloud db backup made"
+            f"{file} is not a backup, or is damaged ({error}): name a file that paddlecloud db backup made"
         ) from None
     refuse_newer(facts.revision, f"backup {file}")
     if facts.key is not None and not is_key(facts.key):
-        raise ConfigError(f"backup {file} is damaged (the key in it is none): take another one")
+        raise ConfigError(f"backup {file} is damaged (it contains an invalid key): use another one")
     return facts
 
 
 @contextmanager
 def unpacked(file: Path, folder: Path) -> Iterator[str]:
-    """The URL of a copy of the backup's records, brought up to date; it is in `folder` for as long as it is needed."""
+    """Yield the URL of a temporary, migrated copy of the backup's records in `folder`."""
     copy = folder / f".{file.name}.{secrets.token_hex(8)}"
     url = f"{sqlite.PREFIX}{copy}"
     try:
-        with _telling_of(copy):
+        with _errors_about(copy):
             _create(copy)
             with closing(_opened(file)) as source, closing(sqlite3.connect(copy)) as target:
                 source.backup(target)
@@ -101,22 +102,22 @@ def unpacked(file: Path, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _draft(target: Path) -> Iterator[Path]:
-    """A file to write, which becomes `target` if all goes well and is gone otherwise."""
+    """Yield a file to write; it becomes `target` on success and is deleted otherwise."""
     if os.path.lexists(target):
-        raise ConflictError(f"{target} exists already, and a backup takes the place of no file: name another")
+        raise ConflictError(f"{target} exists already, and a backup never overwrites a file: choose another name")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with _telling_of(target):
+        with _errors_about(target):
             _create(draft)
         yield draft
-        with _telling_of(target):
+        with _errors_about(target):
             _publish(draft, target)
     finally:
         _remove(draft)
 
 
 def _copy_rows(source: Connection, draft: Path, revision: str, progress: Progress) -> None:
-    """The records of another kind of database, in an SQLite file of the same revision."""
+    """Copy the records of another kind of database into an SQLite file of the same revision."""
     copy = Database(sqlite.SQLite(f"{sqlite.PREFIX}{draft}"))
     try:
         with copy.write() as connection:
@@ -128,7 +129,7 @@ def _copy_rows(source: Connection, draft: Path, revision: str, progress: Progres
 
 def _seal(draft: Path, facts: Facts) -> None:
     with closing(sqlite3.connect(draft)) as opened:
-        opened.execute("PRAGMA journal_mode = DELETE")  # one file, with no companions beside it
+        opened.execute("PRAGMA journal_mode = DELETE")  # keep everything in one file
         opened.execute(f"CREATE TABLE {_FACTS} (facts TEXT NOT NULL)")
         opened.execute(f"INSERT INTO {_FACTS} VALUES (?)", [msgspec.json.encode(facts).decode()])
         opened.commit()
@@ -138,10 +139,10 @@ def _seal(draft: Path, facts: Facts) -> None:
 def _publish(draft: Path, target: Path) -> None:
     _sync(draft, os.O_RDONLY)
     try:
-        os.link(draft, target)  # unlike a rename it never takes the place of a file
+        os.link(draft, target)  # unlike a rename, it never overwrites a file
     except FileExistsError:
         raise
-    except OSError:  # a disk that has no links, such as one that is carried away
+    except OSError:  # a file system without hard links, such as a USB stick's
         draft.rename(target)
     _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
@@ -168,8 +169,8 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _telling_of(file: Path) -> Iterator[None]:
-    """Has an error say which file could not be written, rather than which draft of it, or which source."""
+def _errors_about(file: Path) -> Iterator[None]:
+    """Make an error name this file, rather than its draft or the source."""
     try:
         yield
     except (OSError, sqlite3.OperationalError, FullError) as error:
@@ -177,4 +178,4 @@ def _telling_of(file: Path) -> Iterator[None]:
         if isinstance(error, FullError) or "disk is full" in text or "No space left" in text:
             raise FullError(f"no space left for {file}: nothing was changed; free some space and try again") from None
         why = error.strerror if isinstance(error, OSError) else text
-        raise ConfigError(f"{file} cannot be written ({why}): name another place") from None
+        raise ConfigError(f"{file} cannot be written ({why}): choose another place") from None

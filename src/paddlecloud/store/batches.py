@@ -1,4 +1,4 @@
-"""Long lists in pieces that fit one IN (...) of every database."""
+"""Splits long lists into batches that fit one IN (...) of every database."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_LENGTH = 500
+_BATCH_LENGTH = 500
 
 
 def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), _LENGTH):
-        yield values[start : start + _LENGTH]
+    for start in range(0, len(values), _BATCH_LENGTH):
+        yield values[start : start + _BATCH_LENGTH]

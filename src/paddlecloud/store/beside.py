@@ -1,7 +1,7 @@
-"""A row that goes into the next write of this thread, in the same transaction.
+"""Adds a row to this thread's next write, in the same transaction.
 
-So what is done and the record of who did it are kept together or not at all, and the functions that do it need not
-know who asked.
+Invariant: an action and the record of who did it are saved together or not at all. The functions that perform the
+action need not know who requested it.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from paddlecloud.store.records import Values
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _PendingRow:
     table: Table
     row: Values
     written: bool = False
 
 
-_waiting: ContextVar[_Waiting | None] = ContextVar("beside", default=None)
+_pending: ContextVar[_PendingRow | None] = ContextVar("beside", default=None)
 
 
 @contextmanager
 def beside(table: Table, row: Values) -> Iterator[None]:
-    """Have the first write within, if there is one that is not taken back, put a row into this table too."""
-    before = _waiting.set(_Waiting(table, row))
+    """Insert a row into this table together with the first write inside the block that commits."""
+    before = _pending.set(_PendingRow(table, row))
     try:
         yield
     finally:
-        _waiting.reset(before)
+        _pending.reset(before)
 
 
 def execute(connection: Connection) -> None:
-    """At the end of a transaction: what waits."""
-    waiting = _waiting.get()
-    if waiting is not None and not waiting.written:
-        connection.execute(insert(waiting.table), waiting.row)
+    """Insert the pending row; called at the end of each transaction."""
+    pending = _pending.get()
+    if pending is not None and not pending.written:
+        connection.execute(insert(pending.table), pending.row)
 
 
 def committed() -> None:
-    """The transaction has come to its good end, and with it what was executed beside it."""
-    if (waiting := _waiting.get()) is not None:
-        waiting.written = True
+    """Mark the pending row as written; called after a commit."""
+    if (pending := _pending.get()) is not None:
+        pending.written = True

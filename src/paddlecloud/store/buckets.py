@@ -1,8 +1,7 @@
-"""Keys to buckets of users' own, encrypted and tied to their user and id, and how far the files of jobs are that come
-from there or from elsewhere as inputs.
+"""Records encrypted keys to users' own buckets, and the progress of jobs' file transfers.
 
-A job and its row here are written together, and only while its key is there; a key goes when the last job that named it
-needs it no more, or after a day if none did.
+Keys are bound to their user and id. A job and its row here are written together, and only if its key exists. A key is
+deleted when the last job that names it no longer needs it, or after a day if no job does.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from paddlecloud.store.schema import attempts, buckets, jobs, storage_keys, user
 from paddlecloud.store.secrets import Cipher
 
 _PURPOSE = "storage keys"
-_MOST = 1000  # of one user
-LEASE = timedelta(days=1)  # of a key, for the submit that it was sent for
+_MAX_KEYS = 1000  # per user
+LEASE = timedelta(days=1)  # how long a key waits for the submit it was sent for
 
 
 class Stage(StrEnum):
     FETCHING = "fetching"
     HERE = "here"
-    REFUSED = "refused"  # its files will never be here
-    SENT = "sent"  # all is done
+    REFUSED = "refused"  # its files will never arrive
+    SENT = "sent"  # everything is done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """A job whose files or results are not yet where they belong. It is `over` when nothing of it runs any more."""
+    """A job whose files or results are still to be transferred. It is `over` when nothing of it runs any more."""
 
     job: str
     user: str
@@ -71,15 +70,15 @@ class Buckets:
         }
         count = select(func.count()).select_from(storage_keys).where(storage_keys.c.user == user)
         with self._db.write() as connection:
-            if connection.execute(count).scalar_one() >= _MOST:
-                raise ConflictError(f"{user} has {_MOST} storage keys, which is the most: wait for some jobs to end")
+            if connection.execute(count).scalar_one() >= _MAX_KEYS:
+                raise ConflictError(f"{user} has {_MAX_KEYS} storage keys, which is the limit: wait for jobs to end")
             if connection.execute(select(users.c.name).where(users.c.name == user)).first() is None:
                 raise NotFoundError(f"there is no user {user!r}")
             connection.execute(insert(storage_keys), row)
         return key
 
     def key(self, user: str, key_id: str) -> tuple[StorageKey, StorageLogin]:
-        """A key of this user's, for the server's own use."""
+        """A user's key with its secret, for the server's own use."""
         with self._db.read() as connection:
             row = _find(connection, user, key_id)
         if row is None:
@@ -88,7 +87,7 @@ class Buckets:
         return StorageKey(id=row.id, url=row.url, created_at=row.created_at), wire.decode(StorageLogin, plain.encode())
 
     def outstanding(self) -> list[Errand]:
-        """What is still to be done, oldest jobs first."""
+        """Pending transfers, oldest jobs first."""
         held = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
         query = (
             select(buckets, jobs.c.user, jobs.c.state, held.label("held"))
@@ -100,7 +99,7 @@ class Buckets:
             return [_errand(row) for row in connection.execute(query)]
 
     def stage(self, job: str) -> tuple[Stage, str]:
-        """How far a job is, and what is to be said of it."""
+        """A job's transfer stage and its explanation."""
         with self._db.read() as connection:
             row = connection.execute(select(buckets.c.stage, buckets.c.why).where(buckets.c.job == job)).one_or_none()
         return (Stage.SENT, "") if row is None else (Stage(row.stage), row.why)
@@ -110,7 +109,7 @@ class Buckets:
             connection.execute(update(buckets).where(buckets.c.job == job).values(stage=stage.value, why=why))
 
     def sweep(self, now: datetime) -> int:
-        """Forget the keys that nothing needs any more; how many there were."""
+        """Delete keys that are no longer needed; return how many."""
         needed = select(buckets.c.storage_key).where(buckets.c.stage != Stage.SENT.value)
         named = select(buckets.c.storage_key)
         done = or_(storage_keys.c.id.in_(named), storage_keys.c.created_at < now - LEASE)
@@ -119,7 +118,7 @@ class Buckets:
 
 
 def add_errand(connection: Connection, job: Job) -> None:
-    """In the transaction that adds a job: it needs its key, if it has one, from now on."""
+    """Add the transfer of a new job, in the transaction that adds the job; its key must exist."""
     if not job.spec.carried:
         return
     if job.spec.storage_key and _find(connection, job.user, job.spec.storage_key) is None:
@@ -129,7 +128,7 @@ def add_errand(connection: Connection, job: Job) -> None:
 
 
 def forget(connection: Connection, names: list[str]) -> None:
-    """In the transaction that forgets jobs: with them go the keys that no other job named."""
+    """Delete the transfers of jobs, in the transaction that deletes the jobs, and keys that no other job names."""
     keys = list(connection.execute(select(buckets.c.storage_key).where(buckets.c.job.in_(names))).scalars())
     connection.execute(delete(buckets).where(buckets.c.job.in_(names)))
     named = select(buckets.c.storage_key)
@@ -138,7 +137,7 @@ def forget(connection: Connection, names: list[str]) -> None:
 
 def missing(key_id: str) -> NotFoundError:
     return NotFoundError(
-        f"no storage key {key_id[:80]!r} of yours: send the key again (POST /v1/storage_keys), and name it in the job",
+        f"you have no storage key {key_id[:80]!r}: send it again (POST /v1/storage_keys) and name it in the job",
         field="storage_key",
     )
 

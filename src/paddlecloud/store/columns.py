@@ -1,4 +1,4 @@
-"""The kinds of columns that the tables are made of, alike in SQLite and in PostgreSQL."""
+"""Column types that behave alike in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.types import TypeDecorator
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC; a naive one is refused, since nobody could say which moment it means."""
+    """A time with time zone, stored in UTC; rejects a naive time, since its moment is ambiguous."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -20,7 +20,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone")
+            raise ValueError(f"{value!r} has no time zone: use an aware datetime")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
@@ -30,9 +30,9 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class FreeText(TypeDecorator[str]):
-    """Text that a program or a person wrote: no odd character in it stops a write, or a question that has no answer.
+    """Text written by a program or a person; replaces characters that would make a query fail.
 
-    PostgreSQL takes no NUL and neither database a half of a surrogate pair; both become U+FFFD.
+    PostgreSQL rejects NUL and both databases reject lone surrogates; both become U+FFFD.
     """
 
     impl = Text
@@ -44,7 +44,7 @@ class FreeText(TypeDecorator[str]):
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
-# SQLite numbers rows by itself only in a column of exactly this type.
+# SQLite numbers rows only in a column of exactly this type.
 _Serial = BigInteger().with_variant(Integer, "sqlite")
 
 

@@ -1,6 +1,7 @@
-"""What jobs were written as in another system's words, their secrets, and their tags, as rows beside the jobs' own.
+"""Records jobs' original OpenPAI configs, their secrets and their tags.
 
-Secrets are encrypted, tied to their job, and deleted as soon as it has ended and no backend has anything of it.
+Secrets are encrypted and bound to their job.
+Invariant: secrets are deleted as soon as the job has ended and no backend holds traces of it.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from paddlecloud.store.schema import attempts, job_configs, job_secrets, job_tag
 from paddlecloud.store.secrets import Cipher
 
 _PURPOSE = "secrets of jobs"
-_MOST_TAGS = 100  # of one job
+_MAX_TAGS = 100  # per job
 
 _ADD_CONFIG = insert(job_configs)
 _ADD_SECRETS = insert(job_secrets)
-_HELD = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
-_OVER = select(jobs.c.id).where(jobs.c.state.in_([state.value for state in FINAL]), ~_HELD)
+_NOT_CLEANED = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
+_OVER = select(jobs.c.id).where(jobs.c.state.in_([state.value for state in FINAL]), ~_NOT_CLEANED)
 _FORGET_SECRETS = delete(job_secrets).where(_OVER.where(jobs.c.id == job_secrets.c.job).correlate(job_secrets).exists())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a job was written as, ready to be recorded."""
+    """A job's original config, ready to be recorded."""
 
     protocol: int
     config: str
     warnings: tuple[str, ...] = ()
-    sealed: str = ""  # its secrets, encrypted; "": it has none
+    sealed: str = ""  # encrypted secrets; "" if there are none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What a job was written as, without its secrets."""
+    """A job's original config, without its secrets."""
 
     protocol: int
     text: str
@@ -57,7 +58,7 @@ class Configs:
     def written(
         self, job: str, *, protocol: int, config: str, secrets: Mapping[str, Any], warnings: tuple[str, ...]
     ) -> Written:
-        """What `Jobs.add` is to record with a job."""
+        """Prepare what `Jobs.add` records with a job."""
         sealed = self._cipher.encrypt(json.dumps(secrets), job, _PURPOSE) if secrets else ""
         return Written(protocol=protocol, config=config, warnings=warnings, sealed=sealed)
 
@@ -65,11 +66,11 @@ class Configs:
         with self._db.read() as connection:
             row = connection.execute(select(job_configs).where(job_configs.c.job == job)).one_or_none()
         if row is None:
-            raise NotFoundError(f"{job} was not written as a config of OpenPAI")
+            raise NotFoundError(f"{job} has no OpenPAI config: it was not submitted through OpenPAI")
         return Config(protocol=row.protocol, text=row.config, warnings=tuple(json.loads(row.warnings)))
 
     def secrets(self, job: str) -> Mapping[str, Any]:
-        """The secrets of a job that has not ended; of others there are none."""
+        """The secrets of a job that has not ended; empty for ended jobs."""
         query = select(job_secrets.c.secrets_encrypted).where(job_secrets.c.job == job)
         with self._db.read() as connection:
             sealed = connection.execute(query).scalar()
@@ -77,7 +78,7 @@ class Configs:
         return found
 
     def tags(self, names: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The tags of these jobs, those without left out."""
+        """Tags by job; jobs without tags are left out."""
         found: dict[str, list[str]] = {}
         with self._db.read() as connection:
             for some in batches(list(names)):
@@ -87,7 +88,7 @@ class Configs:
         return {job: tuple(tags) for job, tags in found.items()}
 
     def tagged(self, tags: Collection[str]) -> set[str]:
-        """The jobs that have one of these tags."""
+        """Jobs with at least one of these tags."""
         found: set[str] = set()
         with self._db.read() as connection:
             for some in batches(list(tags)):
@@ -95,15 +96,15 @@ class Configs:
         return found
 
     def tag(self, job: str, tag: str) -> None:
-        """Give a job a tag; one that it has already stays."""
+        """Add a tag to a job, unless it has the tag already."""
         count = select(func.count()).select_from(job_tags).where(job_tags.c.job == job)
         known = select(job_tags.c.tag).where(job_tags.c.job == job, job_tags.c.tag == tag)
         try:
             with self._db.write() as connection:
                 if connection.execute(known).first() is not None:
                     return
-                if connection.execute(count).scalar_one() >= _MOST_TAGS:
-                    raise ConflictError(f"{job} has {_MOST_TAGS} tags, which is the most: remove one first")
+                if connection.execute(count).scalar_one() >= _MAX_TAGS:
+                    raise ConflictError(f"{job} has {_MAX_TAGS} tags, which is the limit: remove one first")
                 connection.execute(insert(job_tags), {"job": job, "tag": tag})
         except IntegrityError:
             raise NotFoundError(f"there is no job {job!r}") from None
@@ -125,5 +126,5 @@ def add(connection: Connection, job: str, written: Written) -> None:
 
 
 def forget_secrets(connection: Connection) -> None:
-    """Delete the secrets of jobs that are over."""
+    """Delete the secrets of jobs that have ended and of which no backend holds traces."""
     connection.execute(_FORGET_SECRETS)

@@ -1,7 +1,8 @@
-"""All records of one database into another, of either kind, in the caller's transaction: the whole or nothing.
+"""Copies all records from one database to another of either kind, in the caller's transaction.
 
-Tables are taken as they are found, so that records of an older revision can be copied too. The numbers that were
-given out are carried along: an event's number is never used again, although what it told may have been forgotten.
+Invariant: the copy is complete, or nothing is changed.
+Tables are read from the source as they are, so records of an older revision can be copied too. Row number counters are
+copied as well, so that an event's number is never reused, even after the event was deleted.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from sqlalchemy import Connection, MetaData, RowMapping, Table, func, insert, in
 from paddlecloud.model.errors import InternalError
 from paddlecloud.store.migrations import VERSION_TABLE
 
-Progress = Callable[[int, int], None]  # how much is done, and of how much
+Progress = Callable[[int, int], None]  # rows done, rows in total
 
-_NUMBERED = "seq"  # the column that the database itself fills, in every table that has it
-_ROWS_AT_ONCE = 1000
+_SERIAL_COLUMN = "seq"  # numbered by the database in every table that has it
+_ROWS_PER_BATCH = 1000
 
 
 def rows(connection: Connection) -> dict[str, int]:
-    """How many rows each table has, in alphabetical order."""
+    """Row counts by table, in alphabetical order."""
     counts = {table.name: _count(connection, table) for table in _tables(connection)}
     return dict(sorted(counts.items()))
 
 
 def replace(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
-    """Put the records of the source, a database of the same revision, in the place of the target's; their counts."""
+    """Replace the target's records with those of the source, which has the same revision; return the row counts."""
     theirs, ours = _tables(source), _tables(target)
     if {table.name for table in theirs} != {table.name for table in ours}:
-        raise InternalError(f"the tables {theirs} are not the tables {ours}: nothing was changed")
+        raise InternalError(f"cannot copy records: tables {theirs} and {ours} differ; nothing was changed")
     for table in reversed(ours):
         target.execute(table.delete())
     counts = rows(source)
@@ -44,12 +45,12 @@ def replace(source: Connection, target: Connection, progress: Progress) -> dict[
         _set_last_number(target, table, _last_number(source, table))
     arrived = rows(target)
     if arrived != counts:
-        raise InternalError(f"of the rows {counts} only {arrived} have arrived: nothing was changed")
+        raise InternalError(f"cannot copy records: copied {arrived} of {counts} rows; nothing was changed")
     return counts
 
 
 def _tables(connection: Connection) -> list[Table]:
-    """Every table of records, each after those that it points to."""
+    """Every table of records, each after the tables that it references."""
     found = MetaData()
     found.reflect(connection, only=[name for name in inspect(connection).get_table_names() if name != VERSION_TABLE])
     return found.sorted_tables
@@ -60,13 +61,13 @@ def _count(connection: Connection, table: Table) -> int:
 
 
 def _pieces(source: Connection, table: Table) -> Iterator[Sequence[RowMapping]]:
-    with source.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(table)) as found:
+    with source.execution_options(yield_per=_ROWS_PER_BATCH).execute(select(table)) as found:
         yield from found.mappings().partitions()
 
 
 def _last_number(source: Connection, table: Table) -> int:
-    """The last number that was given out, of rows that are gone too; 0: none was."""
-    if _NUMBERED not in table.c:
+    """The last number assigned, including deleted rows; 0 if there was none."""
+    if _SERIAL_COLUMN not in table.c:
         return 0
     if source.dialect.name == "sqlite":
         query = text("SELECT seq FROM sqlite_sequence WHERE name = :table").bindparams(table=table.name)
@@ -77,7 +78,7 @@ def _last_number(source: Connection, table: Table) -> int:
 
 
 def _set_last_number(target: Connection, table: Table, last: int) -> None:
-    if _NUMBERED not in table.c:
+    if _SERIAL_COLUMN not in table.c:
         return
     if target.dialect.name == "sqlite":
         target.execute(text("DELETE FROM sqlite_sequence WHERE name = :table"), {"table": table.name})
@@ -91,5 +92,5 @@ def _set_last_number(target: Connection, table: Table, last: int) -> None:
 
 def _sequence(connection: Connection, table: Table) -> str:
     query = text("SELECT pg_get_serial_sequence(:table, :column)")
-    found: str = connection.execute(query, {"table": table.name, "column": _NUMBERED}).scalar_one()
+    found: str = connection.execute(query, {"table": table.name, "column": _SERIAL_COLUMN}).scalar_one()
     return found

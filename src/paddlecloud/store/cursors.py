@@ -1,4 +1,4 @@
-"""Where a page of records ended, as a text that a client hands back unread: newest first, before a row's number."""
+"""Encodes the position of a page, newest first, as an opaque text that clients send back."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def read(cursor: str) -> int:
         found = None
     if found is None:
         raise InvalidError(
-            f"cursor {cursor!r} is not one this server gave: take next_cursor of the last page as it is", field="cursor"
+            f"cursor {cursor!r} was not issued by this server: send next_cursor of the last page unchanged",
+            field="cursor",
         )
     return int(found[1])

@@ -1,7 +1,7 @@
-"""The database: opened, migrated, and used through two doors, `read` and `write`.
+"""Opens and migrates the database, and provides its two entry points, `read` and `write`.
 
-One write happens at a time in this process, each a transaction of its own; reads see the last commit and wait for
-nobody. A database that this program cannot keep whole is refused before anything in it is changed.
+One write happens at a time in this process, each in its own transaction; reads see the last commit and never wait.
+Invariant: a database that this program cannot safely use is rejected before anything in it is changed.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ _INSTALL_POSTGRES = "pip install 'paddlecloud[postgres]'"
 
 
 class Kind(Protocol):
-    """What SQLite and PostgreSQL do each in their own way."""
+    """What SQLite and PostgreSQL do differently."""
 
     name: str
 
     @property
     def label(self) -> str:
-        """The database as messages name it, never with its password."""
+        """The database's name in messages, never with its password."""
         ...
 
     def alone(self) -> AbstractContextManager[None]:
-        """Lets one process at a time create or migrate it."""
+        """Let one process at a time create or migrate it."""
         ...
 
     def check(self) -> None:
-        """Raise ConfigError unless it is empty, or whole and ours; nothing in it is changed."""
+        """Raise ConfigError unless it is empty, or intact and ours; changes nothing."""
         ...
 
     def create(self) -> None:
-        """Make it if it is absent and can be made."""
+        """Create it if it is missing and can be created."""
         ...
 
     def exists(self) -> bool:
-        """Whether there is something to read at all."""
+        """Whether there is a database to read."""
         ...
 
     def readers(self) -> Engine:
-        """Transactions that see one moment of the records."""
+        """An engine whose transactions each see the records at one moment."""
         ...
 
     def writer(self, readers: Engine, /) -> Engine:
-        """Transactions that nobody else can be writing beside, and that are on the disk when they end."""
+        """An engine whose transactions are exclusive, and on disk when they end."""
         ...
 
     def confirm(self, writer: Engine, /) -> None:
@@ -61,7 +61,7 @@ class Kind(Protocol):
     def size_bytes(self, connection: Connection, /) -> int: ...
 
     def meaning(self, error: Exception) -> PaddleCloudError | None:
-        """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
+        """Translate a driver's error; None if it is a bug in our own code."""
         ...
 
 
@@ -80,10 +80,10 @@ class Database:
         before_migration: Callable[[str], None] = lambda _revision: None,
         on_lost: Callable[[str], None] = lambda _why: None,
     ) -> Database:
-        """The database of this URL, made or brought up to date if need be, for this process to write.
+        """Open the database for this process to write; create or migrate it if necessary.
 
-        `before_migration` is told the revision of records that are about to be migrated; `on_lost` is told why this
-        process may not write any more.
+        `before_migration` receives the revision of records that are about to be migrated; `on_lost` receives the reason
+        when this process may no longer write.
         """
         kind = kind_of(url, on_lost)
         with kind.alone():
@@ -114,16 +114,16 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction: it is durable when this returns, and leaves no trace if anything is raised."""
+        """A transaction: durable when this returns, rolled back if anything is raised."""
         with _translating(self._kind), self._write_lock, self._writer.begin() as connection:
             yield connection
             beside.execute(connection)
         beside.committed()
 
     def confirm(self) -> None:
-        """Raise unless this process may still write: whoever acts on records asks this first.
+        """Raise unless this process may still write; callers check this before acting on records.
 
-        A PostgreSQL that was away may have come back with another server in our place.
+        After an outage of PostgreSQL, another server may have taken our place.
         """
         with _translating(self._kind), self._write_lock:
             self._kind.confirm(self._writer)
@@ -142,18 +142,18 @@ class Database:
 
 @contextmanager
 def reading(url: str) -> Iterator[tuple[Connection, Kind]]:
-    """One moment of the records of a database that another process may be using; nothing in it is changed."""
+    """Yield a read-only snapshot of a database that another process may be using."""
     kind = kind_of(url)
     with _translating(kind):
         if not kind.exists():
-            raise ConfigError(f"there are no records in {kind.label} yet: a server makes them when it starts")
+            raise ConfigError(f"there are no records in {kind.label} yet: start a server to create them")
         kind.check()
         readers = kind.readers()
         try:
             with readers.begin() as connection:
                 revision = migrations.revision(connection)
                 if revision is None:
-                    raise ConfigError(f"there are no records in {kind.label} yet: a server makes them when it starts")
+                    raise ConfigError(f"there are no records in {kind.label} yet: start a server to create them")
                 refuse_newer(revision, f"database {kind.label}")
                 yield connection, kind
         finally:
@@ -165,13 +165,12 @@ def kind_of(url: str, on_lost: Callable[[str], None] = lambda _why: None) -> Kin
         return sqlite.SQLite(url)
     if not url.startswith(POSTGRES_PREFIXES):
         raise ConfigError(
-            "the database is of no kind that is known: write postgresql://user@host/name, or "
-            "sqlite:////path/to/paddlecloud.db"
+            "unknown kind of database URL: write postgresql://user@host/name, or sqlite:////path/to/paddlecloud.db"
         )
     try:
         from paddlecloud.store import postgres
     except ImportError:
-        raise ConfigError(f"records in PostgreSQL need a driver that is not installed: {_INSTALL_POSTGRES}") from None
+        raise ConfigError(f"PostgreSQL databases need a driver that is not installed: {_INSTALL_POSTGRES}") from None
     return postgres.PostgreSQL(url, on_lost)
 
 

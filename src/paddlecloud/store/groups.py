@@ -1,6 +1,6 @@
-"""Groups of users as rows, and what of them every request asks for, kept in memory until a group changes.
+"""Records groups of users, and caches what every request needs of them until a group changes.
 
-This process is the only one that writes the records while it runs, so what it keeps cannot be overtaken.
+While it runs, this process is the only writer of the records, so the cache cannot become stale.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from paddlecloud.store.schema import users as user_table
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Who is in which groups, and what those give; computed groups are not among them."""
+    """Users' groups and what the groups grant; computed groups are not included."""
 
     of_user: Mapping[str, tuple[str, ...]]
     queues: Mapping[str, tuple[str, ...]]  # by group
     quotas: limits.Given  # by group, then by cluster
-    shared: Mapping[tuple[str, str], Mapping[str, bool]]  # by datacenter and name of a folder, then group: may it write
+    shared: Mapping[tuple[str, str], Mapping[str, bool]]  # by (datacenter, folder), then by group: whether it may write
 
 
 class Groups:
@@ -42,7 +42,7 @@ class Groups:
         self._db = db
         self._lock = threading.Lock()
         self._changes = 0
-        self._kept: Membership | None = None
+        self._cached: Membership | None = None
 
     def add(self, request: GroupRequest, now: datetime) -> Group:
         row = {
@@ -98,7 +98,7 @@ class Groups:
         return self.get(name)
 
     def remove(self, name: str) -> None:
-        """What was granted to it goes with it: a later group of this name must not find it."""
+        """Also delete the group's grants: a later group of the same name must not inherit them."""
         with self._db.write() as connection:
             _check_group(connection, name)
             connection.execute(delete(member_table).where(member_table.c.group == name))
@@ -108,7 +108,7 @@ class Groups:
         self.changed()
 
     def join(self, name: str, user: str) -> None:
-        """Twice is as once."""
+        """Idempotent."""
         with self._db.write() as connection:
             _check_group(connection, name)
             _check_users(connection, [user])
@@ -124,7 +124,7 @@ class Groups:
         self.changed()
 
     def set_groups(self, user: str, names: Collection[str]) -> None:
-        """Have a user be in these groups and in no others."""
+        """Make these the user's only groups."""
         with self._db.write() as connection:
             _check_users(connection, [user])
             for name in names:
@@ -136,21 +136,21 @@ class Groups:
 
     def membership(self) -> Membership:
         with self._lock:
-            kept, changes = self._kept, self._changes
-        if kept is not None:
-            return kept
+            cached, changes = self._cached, self._changes
+        if cached is not None:
+            return cached
         with self._db.read() as connection:
             found = _membership(connection)
         with self._lock:
-            if self._changes == changes:  # else it is of before a change that was made while it was read
-                self._kept = found
+            if self._changes == changes:  # otherwise a group changed while this was read
+                self._cached = found
         return found
 
     def changed(self) -> None:
-        """What is kept in memory is not so any more; for who writes what belongs to groups elsewhere too."""
+        """Drop the cache; also called by modules that change what groups are granted."""
         with self._lock:
             self._changes += 1
-            self._kept = None
+            self._cached = None
 
 
 def missing(name: str) -> NotFoundError:
@@ -167,7 +167,7 @@ def _check_users(connection: Connection, names: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise NotFoundError(
-                f"there is no user {name[:80]!r} to be a member: add them first (paddlecloud user add)", field="members"
+                f"there is no user {name[:80]!r}: add the user first (paddlecloud user add)", field="members"
             )
 
 

@@ -1,4 +1,4 @@
-"""What happened to jobs, in order: one row for every move, written in the same transaction as the move."""
+"""Records every state change (move) of a job, in the same transaction as the move."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST = select(func.max(history.c.seq))
 
 
 def submitted(job: Job) -> Values:
-    """The row that opens a job's history."""
+    """The first row of a job's history."""
     return {
         "job": job.id,
         "user": job.user,
@@ -58,7 +58,7 @@ def after(connection: Connection, seq: int, user: str | None, limit: int) -> lis
 
 
 def last(connection: Connection) -> int:
-    """The number of the newest event; 0: there is none yet."""
+    """The number of the newest event; 0 if there are no events yet."""
     newest: int | None = connection.execute(_LAST).scalar_one()
     return newest or 0
 

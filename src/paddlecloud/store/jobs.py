@@ -1,6 +1,7 @@
-"""The records of jobs. A job's state is changed here alone, and `apply` called by no one else: the table's check, the
-compare-and-set on `version`, the history row and the attempt row are one transaction, so that nothing happens to a job
-that its history does not tell.
+"""Records jobs and their state changes.
+
+Invariant: a job's state changes only here. The check against the table of moves, the compare-and-set on `version`, the
+history row and the attempt row are one transaction, so a job's history is always complete. Nothing else calls `apply`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from paddlecloud.store.schema import jobs as job_table
 
 PAGE_LIMIT = 1000
 
-# Statements are made once: to build one anew takes longer than to execute it.
+# Statements are built once: building one takes longer than executing it.
 _GET = select(job_table).where(job_table.c.id == bindparam("sought"))
 _VERSIONS = (
     select(job_table.c.id, job_table.c.version)
@@ -55,12 +56,12 @@ _SET_REASON = (
     .where(job_table.c.id == bindparam("waiting_id"), or_(*(job_table.c.state == state.value for state in WAITING)))
     .values(queue_reason=bindparam("reason"))
 )
-_SET_REASON_THERE = (
+_SET_CLUSTER_REASON = (
     update(job_table)
     .where(job_table.c.id == bindparam("waiting_id"), job_table.c.state == JobState.SCHEDULE.value)
     .values(queue_reason=bindparam("reason"))
 )
-_SEEN = case(
+_SEEN_STATE = case(
     (and_(job_table.c.state == JobState.SCHEDULE.value, job_table.c.queue_reason != ""), JobState.QUEUE.value),
     else_=job_table.c.state,
 )
@@ -69,7 +70,7 @@ _HIDE = update(job_table).where(job_table.c.id == bindparam("hidden_id")).values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
-    """A submitter's own name for a submission, which makes it one job however often it is sent."""
+    """The submitter's key for a submission: however often it is sent, it creates one job."""
 
     key: str
     body_hash: str
@@ -83,7 +84,7 @@ class Jobs:
     def add(
         self, job: Job, *, group: str, idempotency: Idempotency | None = None, written: Written | None = None
     ) -> Job:
-        """Record a submission, with what it was written as; the job itself, or the earlier one of the same key and
+        """Record a submission with its original config; return the job, or the earlier one with the same key and
         body."""
         try:
             with self._db.write() as connection:
@@ -119,15 +120,15 @@ class Jobs:
         cursor: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Jobs, newest first: those of a user, in some states (`seen`: as their users see them), of exactly this name;
-        `hidden`: also those that were taken out of the lists."""
+        """List jobs, newest first, by user, state and exact name. `seen` compares states as users see them; `hidden`
+        includes hidden jobs."""
         if not 1 <= limit <= PAGE_LIMIT:
-            raise InvalidError(f"limit {limit} is not from 1 to {PAGE_LIMIT}", field="limit")
+            raise InvalidError(f"invalid limit {limit}: use 1 to {PAGE_LIMIT}", field="limit")
         query = select(job_table).order_by(job_table.c.seq.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(job_table.c.user == user)
         if states is not None:
-            query = query.where((_SEEN if seen else job_table.c.state).in_([state.value for state in states]))
+            query = query.where((_SEEN_STATE if seen else job_table.c.state).in_([state.value for state in states]))
         if name is not None:
             query = query.where(job_table.c.name == name)
         if not hidden:
@@ -143,35 +144,35 @@ class Jobs:
         )
 
     def hide(self, job_id: str) -> None:
-        """Take a job out of the lists; all that is known of it stays, and nothing else happens to it."""
+        """Hide a job from listings; it is otherwise unchanged."""
         with self._db.write() as connection:
             if not connection.execute(_HIDE, {"hidden_id": job_id}).rowcount:
                 raise NotFoundError(f"there is no job {job_id!r}")
 
     def live(self) -> builtins.list[Job]:
-        """Every job that is not in a final state, oldest first: what a round looks at."""
+        """All jobs that are not in a final state, oldest first: the jobs a scheduling round examines."""
         return self._live.list()
 
     def confirm(self) -> None:
-        """Raise unless what was read is still this server's to act on."""
+        """Raise unless this server may still act on what it read."""
         self._db.confirm()
 
     def counts(self) -> dict[JobState, int]:
-        """How many jobs are recorded in each state; one that has none is left out."""
+        """Number of jobs by state; states without jobs are left out."""
         query = select(job_table.c.state, func.count()).group_by(job_table.c.state)
         with self._db.read() as connection:
             return {JobState(state): count for state, count in connection.execute(query)}
 
     def move(self, job: Job, move: Move) -> Job:
-        """The job after the move; ConflictError if the table has no such move or the job has changed meanwhile."""
+        """Return the job after the move; ConflictError if the move is not allowed or the job has changed meanwhile."""
         moved = self.move_all([(job, move)])
         if not moved:
             now = self.get(job.id)
-            raise ConflictError(f"{job.id} has changed meanwhile: it is in {now.state.label} now; look again")
+            raise ConflictError(f"{job.id} has changed meanwhile: it is now in {now.state.label}; try again")
         return moved[0]
 
     def move_all(self, pairs: Sequence[tuple[Job, Move]]) -> builtins.list[Job]:
-        """The jobs after their moves, in one transaction; those that have changed meanwhile are left out."""
+        """Move several jobs in one transaction; jobs that changed meanwhile are left out of the result."""
         return self._make([_Step(job, lifecycle.apply(job, move), move) for job, move in pairs], {})
 
     def advance(
@@ -180,9 +181,9 @@ class Jobs:
         next_move: Callable[[Job], Move | None],
         reports: Mapping[str, Report],
     ) -> builtins.list[Job]:
-        """Move each job as far as `next_move` says, and keep what backends said of these handles, in one transaction.
+        """Apply moves until `next_move` returns None, and record backend reports, in one transaction.
 
-        The jobs after every single move are returned; what has changed meanwhile is left out.
+        Returns each job after every single move; jobs that changed meanwhile are left out.
         """
         steps: builtins.list[_Step] = []
         for job in jobs:
@@ -203,24 +204,24 @@ class Jobs:
                     versions[step.before.id] = step.after.version
                     made.append(step)
                 else:
-                    versions.pop(step.before.id, None)  # what was to follow rests on a record that is not there
+                    versions.pop(step.before.id, None)  # skips its later steps, which build on this one
             _write(connection, made)
         moved = [step.after for step in made]
         self._live.moved(moved)
         return moved
 
     def say_why(self, reasons: Mapping[str, str], *, there: bool = False) -> None:
-        """Tell why jobs wait, without a move; `there`: in the queue of their cluster, which they were handed over to.
-        Jobs that no longer wait are left alone."""
+        """Record why jobs wait, without a move; `there` if they wait in their cluster's own queue. Jobs that no longer
+        wait are left unchanged."""
         if not reasons:
             return
         said = [{"waiting_id": job, "reason": why} for job, why in reasons.items()]
         with self._db.write() as connection:
-            connection.execute(_SET_REASON_THERE if there else _SET_REASON, said)
+            connection.execute(_SET_CLUSTER_REASON if there else _SET_REASON, said)
         self._live.told(reasons, {JobState.SCHEDULE} if there else WAITING)
 
     def record_tasks(self, reports: Mapping[str, Report]) -> None:
-        """Keep what backends said of these handles; only what is new is written."""
+        """Record backend reports; only changes are written."""
         self._make([], reports)
 
     def tasks(self, job_id: str) -> builtins.list[TaskReport]:
@@ -229,7 +230,7 @@ class Jobs:
             return attempts.latest_tasks(connection, job_id)
 
     def tasks_of(self, handle: str) -> builtins.list[TaskReport]:
-        """The tasks of one attempt, which need not be the newest."""
+        """The tasks of one attempt, not necessarily the newest."""
         with self._db.read() as connection:
             return attempts.tasks_of(connection, handle)
 
@@ -239,12 +240,12 @@ class Jobs:
             return attempts.spans(connection, job_id)
 
     def held(self) -> builtins.list[Held]:
-        """The attempts that a backend may still have traces of."""
+        """Attempts that a backend may still hold traces of."""
         with self._db.read() as connection:
             return attempts.held(connection)
 
     def cleaned(self, handles: Iterable[str]) -> None:
-        """Nothing is left of these attempts on their backends."""
+        """Record that backends hold no more traces of these attempts."""
         with self._db.write() as connection:
             attempts.set_cleaned(connection, handles)
             configs.forget_secrets(connection)
@@ -254,7 +255,7 @@ class Jobs:
             return history.of_job(connection, job_id)
 
     def events(self, *, after: int, user: str | None, limit: int = 500) -> builtins.list[Moved]:
-        """What happened after event number `after`, oldest first, to all jobs or to a user's."""
+        """Events after number `after`, oldest first, of all jobs or of one user's."""
         with self._db.read() as connection:
             return history.after(connection, after, user, limit)
 
@@ -263,7 +264,7 @@ class Jobs:
             return history.last(connection)
 
     def submitted(self, user: str, idempotency: Idempotency) -> Job | None:
-        """The job that was submitted with this key and body; ConflictError if it was another body."""
+        """The job submitted with this key and body; ConflictError if the key was used with another body."""
         with self._db.read() as connection:
             found = connection.execute(_SUBMITTED, {"submitter": user, "sought": idempotency.key}).one_or_none()
         if found is None:
@@ -281,7 +282,7 @@ _RUNNING = (JobState.RUNNING, JobState.KILLING)
 
 
 class _Step(NamedTuple):
-    """One move of one job. What a job is moved to in one go is a chain of them."""
+    """One move of one job. Moving a job several times at once makes a chain of steps."""
 
     before: Job
     after: Job
@@ -289,7 +290,7 @@ class _Step(NamedTuple):
 
 
 def _versions(connection: Connection, ids: Collection[str]) -> dict[str, int]:
-    """The versions of these jobs, which nobody else changes before this transaction ends."""
+    """The versions of these jobs, locked until this transaction ends."""
     versions: dict[str, int] = {}
     for some in batches(sorted(ids)):
         versions.update((job_id, version) for job_id, version in connection.execute(_VERSIONS, {"ids": some}))
@@ -313,19 +314,19 @@ def _write(connection: Connection, made: Sequence[_Step]) -> None:
     placed = [attempts.row(after) for _, after, _ in made if after.state is JobState.SCHEDULE]
     if placed:
         connection.execute(_ADD_ATTEMPT, placed)
-    attempts.set_running(connection, [(step.after.handle, step.move.at) for step in made if _begins_to_run(step)])
-    attempts.set_stopped(connection, [(step.before.handle, step.move.at) for step in made if _runs_no_more(step)])
+    attempts.set_running(connection, [(step.after.handle, step.move.at) for step in made if _starts_running(step)])
+    attempts.set_stopped(connection, [(step.before.handle, step.move.at) for step in made if _stops_running(step)])
 
 
-def _begins_to_run(step: _Step) -> bool:
-    """Also to be stopped while it starts: what has started by then runs on for as long as stopping it takes."""
+def _starts_running(step: _Step) -> bool:
+    """True also for a job stopped while it starts: its tasks may run until stopping them is done."""
     if step.after.state is JobState.KILLING:
         return step.before.state is JobState.SCHEDULE
     return step.after.state is JobState.RUNNING and step.before.state is not JobState.RUNNING
 
 
-def _runs_no_more(step: _Step) -> bool:
-    """While it is being stopped a job still runs."""
+def _stops_running(step: _Step) -> bool:
+    """A job that is being stopped still runs."""
     return step.before.state in _RUNNING and step.after.state not in _RUNNING
 
 

@@ -1,6 +1,6 @@
-"""Lists of jobs by what people look for: filtered, sorted, counted and cut into pages by the database itself.
+"""Lists jobs with filtering, sorting, counting and paging done by the database.
 
-A row here is what lists show of a job and no more: what was asked for, and what the job said, stay unread.
+Rows contain only what listings show; specs and error texts are not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FINAL = [state.value for state in FINAL]
 
 
 class Field(StrEnum):
-    """What a list may be sorted by."""
+    """Sort keys of a listing."""
 
     SUBMITTED = "submitted"
     NAME = "name"
@@ -41,31 +41,31 @@ class Field(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which jobs; None is every one. A job that is being stopped is wanted by why it is, too."""
+    """Filters; None matches everything. A job that is being stopped can also be matched by its stop reason."""
 
     users: Collection[str] | None = None
     pools: Collection[str] | None = None
     states: Collection[JobState] | None = None
-    stopping: Collection[StopReason] = ()  # among those in `killing`, which `states` then leaves out
-    priorities: Collection[tuple[int | None, int | None]] | None = None  # from, to; None is open
-    text: str = ""  # in the name of the job, its user or its pool
+    stopping: Collection[StopReason] = ()  # matches `killing` jobs by reason; `states` then omits `killing`
+    priorities: Collection[tuple[int | None, int | None]] | None = None  # (from, to); None is unbounded
+    text: str = ""  # substring of the name of the job, its user or its pool
     name: str | None = None
-    tags: Collection[str] | None = None  # with one of these
-    without_tags: Collection[str] = ()  # with none of these
+    tags: Collection[str] | None = None  # with at least one of these
+    without_tags: Collection[str] = ()  # without any of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     order: Field = Field.SUBMITTED
     ascending: bool = False
-    state_order: Mapping[JobState, int] | None = None  # how states are sorted
+    state_order: Mapping[JobState, int] | None = None  # sort rank of each state
     offset: int = 0
     limit: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A job in a list. `found` says that its name finds it: no other of its user's has the name before it."""
+    """A job in a listing. `found` says that `JobListing.find` returns this job for its name."""
 
     id: str
     user: str
@@ -106,13 +106,13 @@ class JobListing:
         return count
 
     def states(self, wanted: Wanted) -> dict[JobState, int]:
-        """How many of them are in each state; one that has none is left out."""
+        """Number of matching jobs by state; states without jobs are left out."""
         query = _where(select(jobs.c.state, func.count()), wanted).group_by(jobs.c.state)
         with self._db.read() as connection:
             return {JobState(state): count for state, count in connection.execute(query)}
 
     def find(self, user: str, name: str) -> str | None:
-        """The id of the job that a name means: the newest live one of it, else the newest."""
+        """The id of the job that a name refers to: the newest live one with the name, or else the newest."""
         query = select(jobs.c.id).where(jobs.c.user == user, jobs.c.name == name, jobs.c.hidden == false())
         live_first = case((jobs.c.state.in_(_LIVE), 0), else_=1)
         with self._db.read() as connection:
@@ -164,11 +164,11 @@ def _tagged(tags: Collection[str]) -> ColumnElement[bool]:
 
 
 def _in_states(wanted: Wanted) -> ColumnElement[bool]:
-    plain = [state.value for state in wanted.states or ()]
+    states = [state.value for state in wanted.states or ()]
     stopping = and_(
         jobs.c.state == JobState.KILLING.value, jobs.c.stop.in_([reason.value for reason in wanted.stopping])
     )
-    return or_(jobs.c.state.in_(plain), stopping)
+    return or_(jobs.c.state.in_(states), stopping)
 
 
 def _between(low: int | None, high: int | None) -> ColumnElement[bool]:
@@ -181,7 +181,7 @@ def _between(low: int | None, high: int | None) -> ColumnElement[bool]:
 
 
 def _order(page: Page) -> list[ColumnElement[Any]]:
-    """What has no value yet is last in rising order and first in falling order, in every database."""
+    """Missing values sort last in ascending and first in descending order, in every database."""
     columns: dict[Field, ColumnElement[Any]] = {
         Field.SUBMITTED: jobs.c.seq,
         Field.NAME: jobs.c.name,

@@ -1,7 +1,7 @@
-"""The jobs that are not in a final state, kept in memory and brought up to date by what history says has moved.
+"""Caches the jobs that are not in a final state, updated from the history of moves.
 
-A round looks at all of them, and of a queue of thousands hardly any has changed since the round before. Reasons change
-without a move: they are told by whoever runs the rounds, with the same object.
+A scheduling round examines all of them, but in a queue of thousands few have changed since the last round. Waiting
+reasons change without a move: the scheduler reports them to the same object.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class LiveJobs:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._lock = threading.Lock()
-        self._known: dict[str, Job] = {}  # in the order of submission
-        self._seen = -1  # the number of the newest event that is known here
+        self._known: dict[str, Job] = {}  # in order of submission
+        self._last_event = -1  # number of the newest event applied here
 
     def list(self) -> builtins.list[Job]:
-        """All of them as they are now, oldest first."""
+        """All live jobs as they are now, oldest first."""
         with self._lock:
             with self._db.read() as connection:
                 newest = history.last(connection)
-                if newest != self._seen:
-                    query = _ALL if self._seen < 0 else _MOVED
-                    for row in connection.execute(query, {} if self._seen < 0 else {"seen": self._seen}):
-                        self._take(row)
-            self._seen = newest
+                if newest != self._last_event:
+                    query = _ALL if self._last_event < 0 else _MOVED
+                    for row in connection.execute(query, {} if self._last_event < 0 else {"seen": self._last_event}):
+                        self._apply(row)
+            self._last_event = newest
             return builtins.list(self._known.values())
 
     def moved(self, jobs: Iterable[Job]) -> None:
-        """Spare the reading of what was just written; what is newer by now stays."""
+        """Update the cache with moves that were just written, unless it has a newer version."""
         with self._lock:
             for job in jobs:
                 if job.id not in self._known or self._known[job.id].version >= job.version:
@@ -66,7 +66,7 @@ class LiveJobs:
                 if known is not None and known.state in states:
                     self._known[job_id] = replace(known, queue_reason=reason)
 
-    def _take(self, row: Row[Any]) -> None:
+    def _apply(self, row: Row[Any]) -> None:
         known = self._known.get(row.id)
         if row.state in FINAL:
             self._known.pop(row.id, None)

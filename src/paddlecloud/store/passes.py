@@ -1,7 +1,6 @@
-"""Passes that were ended before their time: all that is recorded of them, and no longer than they would have lasted.
+"""Records revoked session tokens ("passes") until they would have expired.
 
-A pass that is good needs no row. Of a user who has ended so many that they would become a burden, one row stands for
-all that were made until then.
+A valid pass needs no row. For a user who has revoked very many, one row revokes all passes issued until then.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from paddlecloud.store.db import Database
 from paddlecloud.store.schema import ended_passes
 
 ENDED_OF_A_USER = 200
-_ALL = ""
+_ALL_OF_USER = ""
 
 
 class EndedPasses:
@@ -31,12 +30,12 @@ class EndedPasses:
             if count >= ENDED_OF_A_USER:
                 latest = connection.execute(select(func.max(ended_passes.c.expires_at)).where(mine)).scalar_one()
                 connection.execute(delete(ended_passes).where(mine))
-                row |= {"id": _ALL, "expires_at": max(latest, expires_at)}
+                row |= {"id": _ALL_OF_USER, "expires_at": max(latest, expires_at)}
             connection.execute(insert(ended_passes), row)
 
     def ended(self, user: str, pass_id: str, made_at: datetime) -> bool:
         query = select(ended_passes.c.id, ended_passes.c.ended_at).where(
-            ended_passes.c.user == user, ended_passes.c.id.in_((pass_id, _ALL))
+            ended_passes.c.user == user, ended_passes.c.id.in_((pass_id, _ALL_OF_USER))
         )
         with self._db.read() as connection:
             return any(row.id == pass_id or made_at <= row.ended_at for row in connection.execute(query))

@@ -1,4 +1,4 @@
-"""What the homes of users take in each datacenter: counted now and then, and kept up with in between."""
+"""Records the size of users' homes in each datacenter: counted from time to time, and updated in between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddlecloud.store.schema import pfs_use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeUse:
-    """What is known of a home: what it had at `counted_at`, with what has come and gone since."""
+    """A home's size: the count at `counted_at` plus the changes since."""
 
     datacenter: str
     size_bytes: int
@@ -28,22 +28,22 @@ class PfsUse:
         self._db = db
 
     def get(self, user: str, datacenter: str) -> HomeUse | None:
-        """None: it was never counted, and nothing came into it."""
+        """Return None if the home was never counted or changed."""
         return next((one for one in self.of(user) if one.datacenter == datacenter), None)
 
     def of(self, user: str) -> builtins.list[HomeUse]:
-        """The homes of a user, by datacenter."""
+        """A user's homes, by datacenter."""
         query = select(pfs_use).where(pfs_use.c.user == user).order_by(pfs_use.c.datacenter)
         with self._db.read() as connection:
             return [_use(row) for row in connection.execute(query)]
 
     def put(self, user: str, datacenter: str, *, size_bytes: int, files: int, at: datetime) -> None:
-        """This was counted: it takes the place of all that was known."""
+        """Record a new count, replacing what was known."""
         counted = {"size_bytes": size_bytes, "files": files, "counted_at": at}
         self._set(user, datacenter, counted, counted)
 
     def add(self, user: str, datacenter: str, *, size_bytes: int, files: int, at: datetime) -> None:
-        """So much came, or went if it is below 0. A home never has less than nothing: a count may have seen it go."""
+        """Add a change, which may be negative. The size never drops below 0: a count may already include a removal."""
         grown = {"size_bytes": _sum(pfs_use.c.size_bytes, size_bytes), "files": _sum(pfs_use.c.files, files)}
         first = {"size_bytes": max(0, size_bytes), "files": max(0, files), "counted_at": at}
         self._set(user, datacenter, grown, first)

@@ -1,4 +1,4 @@
-"""Lists and mappings of plain values as one text of a row, and back."""
+"""Encodes lists and mappings of simple values as text for a column, and decodes them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""All that is PostgreSQL's own: one session writes, sessions that come back by themselves, and what its errors mean.
+"""PostgreSQL databases: a single writing session, sessions that reconnect, and error translation.
 
-The session that writes holds an advisory lock, so that one process at a time can write: who loses the session loses
-the right with it, and no check can come too late. Its transactions are READ COMMITTED, since nobody writes beside
-it, and commits are on the disk when they return. Reads are REPEATABLE READ: one moment of the records each.
+Invariant: only one process writes. The writing session holds an advisory lock; losing the session loses the lock, so no
+separate check can come too late. Its transactions are READ COMMITTED, since nobody else writes, and a commit is on disk
+when it returns. Reads are REPEATABLE READ: each sees the records at one moment.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sqlalchemy.exc import TimeoutError as NoSessionError
 from paddlecloud.model.errors import ConfigError, FullError, PaddleCloudError, UnreachableError
 from paddlecloud.store import migrations
 
-READERS = 24  # PostgreSQL takes 100 sessions of all programs together, unless it was told otherwise
-CLAIM_SECONDS = 5  # the session of a server that was killed a moment ago may still be ending
+READERS = 24  # by default PostgreSQL allows 100 sessions for all programs together
+CLAIM_SECONDS = 5  # the session of a server killed a moment ago may still be ending
 
 _LOCK = (0x70616464, 0x6C65636C)  # "paddlecl"
-# A machine that was cut off is noticed within half a minute, on both sides.
+# Both sides notice a lost machine within half a minute.
 _KEEPALIVES: Mapping[str, int] = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -52,7 +52,7 @@ WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s AND objs
 
 
 class PostgreSQL:
-    """A database of a PostgreSQL server, named by a URL as libpq reads it."""
+    """A database on a PostgreSQL server, given by a libpq URL."""
 
     name = "PostgreSQL"
     oldest_version = 13
@@ -69,21 +69,21 @@ class PostgreSQL:
         return _label(self._parameters)
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nothing more is needed: the session that writes is alone from the moment it exists."""
+        """Nothing to lock: the writing session has exclusive access from the start."""
         return nullcontext()
 
     def check(self) -> None:
         readers = self.readers()
         try:
             with readers.connect() as connection:
-                self._refuse_unusable(connection)
+                self._check_usable(connection)
         except (DBAPIError, psycopg.Error) as error:
             raise self.meaning(error) or error from None
         finally:
             readers.dispose()
 
     def create(self) -> None:
-        """A database is made by the operator of PostgreSQL, who decides where it is kept and who may use it."""
+        """Do nothing: PostgreSQL's operator creates the database and decides where it is stored and who may use it."""
 
     def exists(self) -> bool:
         return True
@@ -95,7 +95,7 @@ class PostgreSQL:
         return self._engine(self._claim, 1)
 
     def confirm(self, writer: Engine) -> None:
-        """Ask in the session that writes: if that has ended, there is no answer, or a new one that holds the lock."""
+        """Ping the writing session: if it ended, the ping fails, or uses a new session that holds the lock."""
         with writer.connect() as connection:
             session = connection.connection.dbapi_connection
             assert session is not None
@@ -106,7 +106,7 @@ class PostgreSQL:
         return found
 
     def meaning(self, error: Exception) -> PaddleCloudError | None:
-        """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
+        """Translate a driver's error; None if it is a bug in our own code."""
         if isinstance(error, NoSessionError):
             return UnreachableError(
                 f"the database {self.label} is too slow: all {READERS} sessions are busy; try again"
@@ -116,11 +116,9 @@ class PostgreSQL:
         if isinstance(found, errors.DiskFull):
             return FullError(f"no space left for the database {self.label}: nothing was changed; free some space there")
         if isinstance(found, errors.InsufficientPrivilege):
-            return ConfigError(
-                f"the database {self.label} does not let its user do that ({why}): make that user its owner"
-            )
+            return ConfigError(f"the database {self.label} denies this to its user ({why}): make that user its owner")
         if isinstance(found, errors.ReadOnlySqlTransaction):
-            return UnreachableError(f"the database {self.label} takes no writes now: {why}")
+            return UnreachableError(f"the database {self.label} is read-only at the moment: {why}")
         if isinstance(found, psycopg.OperationalError | psycopg.InterfaceError):
             return UnreachableError(f"the database {self.label} does not answer: {why}")
         return None
@@ -132,13 +130,13 @@ class PostgreSQL:
             pool_size=sessions,
             max_overflow=0,
             pool_use_lifo=True,
-            hide_parameters=True,  # an error that is logged must not show what a record holds
+            hide_parameters=True,  # logged errors must not reveal record contents
         )
         event.listen(made, "connect", lambda session, _: _set_up(session, set_up))
-        event.listen(made, "checkout", lambda session, *_: _renew_ended(session))
+        event.listen(made, "checkout", lambda session, *_: _replace_ended(session))
         return made
 
-    def _refuse_unusable(self, connection: Connection) -> None:
+    def _check_usable(self, connection: Connection) -> None:
         version, encoding = connection.execute(
             text("SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding')")
         ).one()
@@ -148,35 +146,35 @@ class PostgreSQL:
             )
         if encoding != "UTF8":
             raise ConfigError(
-                f"the database {self.label} has the encoding {encoding}, in which not every text can be kept: "
-                "make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+                f"the database {self.label} has the encoding {encoding}, which cannot store every text: "
+                "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
             )
         if not migrations.are_ours(set(inspect(connection).get_table_names())):
-            raise ConfigError(f"the database {self.label} belongs to another program: make one for PaddleCloud alone")
+            raise ConfigError(f"the database {self.label} belongs to another program: create one for PaddleCloud alone")
 
     def _claim(self, session: psycopg.Connection[Any]) -> None:
-        """Make this the session that writes, or raise with the name of the process that has one."""
+        """Make this the writing session, or raise with the name of the process that has one."""
         if self._lost:
             raise UnreachableError(self._lost)
         session.execute(f"SET lock_timeout = '{CLAIM_SECONDS}s'")
         try:
             session.execute("SELECT pg_advisory_lock(%s, %s)", _LOCK)
         except errors.LockNotAvailable:
-            raise self._refused(session) from None
+            raise self._claim_error(session) from None
         session.execute("RESET lock_timeout")
         self._claimed = True
 
-    def _refused(self, session: psycopg.Connection[Any]) -> PaddleCloudError:
+    def _claim_error(self, session: psycopg.Connection[Any]) -> PaddleCloudError:
         row = session.execute(_HOLDER, _LOCK).fetchone()
         holder = row[0] if row else self._name
         if holder == self._name:
-            return UnreachableError(f"the database {self.label} has not noticed yet that an earlier session has ended")
+            return UnreachableError(f"the database {self.label} still holds an ended session of this server: try again")
         if not self._claimed:
             return ConfigError(
-                f"a server ({holder}) uses the database {self.label} already: "
-                "stop that one, or name another database by server.database"
+                f"the database {self.label} is already in use by a server ({holder}): "
+                "stop that server, or set server.database to another database"
             )
-        self._lost = f"another server ({holder}) has taken over the database {self.label}: this one has to end"
+        self._lost = f"another server ({holder}) has taken over the database {self.label}: this server must stop"
         self._on_lost(self._lost)
         return UnreachableError(self._lost)
 
@@ -186,11 +184,10 @@ def _parameters(url: str) -> dict[str, Any]:
         given = conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         raise ConfigError(
-            "the URL of the database is none that PostgreSQL understands: write postgresql://user@host:port/name; "
-            "special characters in a part are written as %XX"
+            "invalid database URL: write postgresql://user@host:port/name, with special characters in a part as %XX"
         ) from None
     if not given.get("dbname") and not given.get("service"):
-        raise ConfigError("the URL of the database names no database: write postgresql://user@host:port/name")
+        raise ConfigError("the database URL names no database: write postgresql://user@host:port/name")
     return {"connect_timeout": 5, **_KEEPALIVES, **given, "client_encoding": "UTF8"}
 
 
@@ -203,7 +200,7 @@ def _label(parameters: Mapping[str, Any]) -> str:
 
 
 def _own_name() -> str:
-    """How others see our sessions; PostgreSQL keeps 63 bytes of it. The last part tells our own from a namesake's."""
+    """Our sessions' name in PostgreSQL, at most 63 bytes. The random part tells apart equal host names and pids."""
     host = socket.gethostname().encode("ascii", "replace").decode()[:28]
     return f"paddlecloud on {host}, pid {os.getpid()}, {secrets.token_hex(3)}"
 
@@ -219,10 +216,10 @@ def _set_up(session: psycopg.Connection[Any], more: Callable[[psycopg.Connection
         raise
 
 
-def _renew_ended(session: psycopg.Connection[Any]) -> None:
-    """Have the pool make a session anew that PostgreSQL has ended, so that a restart of it costs no request.
+def _replace_ended(session: psycopg.Connection[Any]) -> None:
+    """Make the pool replace a session that PostgreSQL has ended, so that a restart of PostgreSQL fails no request.
 
-    To one that nobody uses it has nothing to say but that, so it need not be asked, which would take a journey.
+    An idle session receives nothing else, so readable data means it ended. A ping would cost a round trip.
     """
     waiting = select.poll()
     waiting.register(session.fileno(), select.POLLIN)

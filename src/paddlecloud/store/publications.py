@@ -1,4 +1,4 @@
-"""Which files users have published, and by which uuid each is found."""
+"""Records which files users have published, and the uuid of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Publications:
         self._db = db
 
     def publish(self, user: str, path: str, now: datetime) -> Publication:
-        """A path that the user has published before keeps the uuid that they may have told others."""
+        """Publish a path; one published before keeps its uuid, since the user may have shared it."""
         published = select(publications).where(publications.c.user == user, publications.c.path == path)
         made = Publication(uuid=str(uuid.uuid4()), user=user, path=path, created_at=now)
         with self._db.write() as connection:
@@ -32,24 +32,26 @@ class Publications:
         return made
 
     def unpublish(self, user: str, path: str) -> None:
-        """Its uuid finds nothing from now on; if it is published again, it gets another."""
+        """Invalidate the path's uuid; publishing the path again creates a new one."""
         statement = delete(publications).where(publications.c.user == user, publications.c.path == path)
         with self._db.write() as connection:
             if not connection.execute(statement).rowcount:
                 raise NotFoundError(f"{path} is not published by {user}", field="path")
 
     def find(self, sought: str) -> Publication:
-        """What a user who is disabled has published is found again when they are not."""
+        """Find a published file; files of a disabled user are hidden while the user is disabled."""
         owned = select(publications).join(users, users.c.name == publications.c.user)
         query = owned.where(publications.c.uuid == sought, users.c.disabled.is_(False))
         with self._db.read() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
-            raise NotFoundError(f"nothing is published as {sought!r}: ask who gave you the address", field="uuid")
+            raise NotFoundError(
+                f"there is no published file {sought!r}: ask the person who gave you the link", field="uuid"
+            )
         return _publication(row)
 
     def list(self, user: str) -> builtins.list[Publication]:
-        """Those of a user, oldest first."""
+        """A user's publications, oldest first."""
         query = select(publications).where(publications.c.user == user)
         with self._db.read() as connection:
             rows = connection.execute(query.order_by(publications.c.created_at, publications.c.uuid)).all()

@@ -1,4 +1,4 @@
-"""The limits that admins gave to users and to groups, as rows: over all clusters together, and on single ones."""
+"""Records the limits that admins gave to users and groups, for all clusters together and for single ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddlecloud.store.schema import group_quotas, quotas
 
 _SPACE = "space_bytes"
 
-# By user, then by cluster, where ALL_CLUSTERS stands for all of them together.
+# By user, then by cluster; ALL_CLUSTERS stands for all clusters together.
 Given = Mapping[str, Mapping[str, Quota]]
 
 _OF = select(quotas).where(quotas.c.user.in_(bindparam("users", expanding=True)))
@@ -26,13 +26,13 @@ def of_all(connection: Connection) -> Given:
 
 
 def of(connection: Connection, users: Collection[str]) -> Given:
-    """Of these users, those that were given any."""
+    """The limits of these users; users without limits are left out."""
     rows = [row for some in batches(sorted(users)) for row in connection.execute(_OF, {"users": some})]
     return _by_user(rows)
 
 
 def put(connection: Connection, user: str, changed: Mapping[str, Quota | None]) -> None:
-    """Replace the limits on these clusters; None takes them away, so that the cluster's own count."""
+    """Replace a user's limits on these clusters; None removes them, so that the cluster's own limits apply."""
     for cluster, quota in changed.items():
         connection.execute(delete(quotas).where(quotas.c.user == user, quotas.c.cluster == cluster))
         if quota is not None and not (cluster == ALL_CLUSTERS and quota == Quota()):
@@ -40,7 +40,7 @@ def put(connection: Connection, user: str, changed: Mapping[str, Quota | None]) 
 
 
 def of_groups(connection: Connection) -> Given:
-    """By group, then by cluster, where any were given."""
+    """Limits by group, then by cluster; groups without limits are left out."""
     found: dict[str, dict[str, Quota]] = {}
     for row in connection.execute(select(group_quotas)):
         found.setdefault(row.group, {})[row.cluster] = _quota(row)
@@ -48,7 +48,7 @@ def of_groups(connection: Connection) -> Given:
 
 
 def put_of_group(connection: Connection, group: str, changed: Mapping[str, Quota | None]) -> None:
-    """Replace the limits of a group's members on these clusters; None takes them away."""
+    """Replace the limits of a group's members on these clusters; None removes them."""
     for cluster, quota in changed.items():
         ours = (group_quotas.c.group == group, group_quotas.c.cluster == cluster)
         connection.execute(delete(group_quotas).where(*ours))
@@ -60,10 +60,10 @@ def check(cluster: str, quota: Quota) -> None:
     for field in fields(quota):
         limit = getattr(quota, field.name)
         if limit is not None and not 0 <= limit < 2 ** (63 if field.name == _SPACE else 31):
-            raise InvalidError(f"quota {field.name} {limit} is not a limit: give 0 or more, or none", field=field.name)
+            raise InvalidError(f"invalid quota {field.name} {limit}: use 0 or more, or none", field=field.name)
     if cluster != ALL_CLUSTERS and quota.space_bytes is not None:
         raise InvalidError(
-            f"quota {_SPACE} is not of cluster {cluster}: files are of no cluster, so limit them on all together",
+            f"quota {_SPACE} cannot be set for cluster {cluster}: files belong to no cluster; set it for all clusters",
             field=_SPACE,
         )
 

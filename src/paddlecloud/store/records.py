@@ -1,4 +1,4 @@
-"""A job's record as a row and back."""
+"""Converts a job's record to a database row and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Row
 from paddlecloud.model.job import Job, JobSpec, Placement
 from paddlecloud.model.state import JobState, StopReason
 
-# Lenient, unlike the wire: a record keeps what an earlier version of this program knew and this one does not.
+# Lenient, unlike the wire format: a record may contain fields of an earlier version that this one does not know.
 _SPEC = msgspec.json.Decoder(JobSpec)
 _PLACEMENT = msgspec.json.Decoder(Placement)
 
@@ -21,7 +21,7 @@ Values = dict[str, Any]
 
 
 def new_row(job: Job, group: str) -> Values:
-    """Every column of a job that was just submitted."""
+    """All columns of a newly submitted job."""
     fixed = {
         "id": job.id,
         "user": job.user,
@@ -63,19 +63,19 @@ def changing(job: Job) -> Values:
 
 
 def cluster(job: Job) -> str:
-    """Where the job is, or asks to be while it waits."""
+    """The cluster the job is on, or requests while it waits."""
     return job.spec.cluster if job.placement is None else job.placement.cluster
 
 
 def duration_seconds(job: Job) -> float | None:
-    """How long the last attempt of an ended job ran, which predictions are made from; None: it never ran."""
+    """How long the last attempt of an ended job ran, for predictions; None if it never ran."""
     if job.finished_at is None or job.running_since is None:
         return None
     return max(0.0, (job.finished_at - job.running_since).total_seconds())
 
 
 def job(row: Row[Any], spec: JobSpec | None = None) -> Job:
-    """The record of a row of all columns; its spec never changes, so one that was decoded before will do."""
+    """Decode a full row; pass `spec` if it was decoded before, since it never changes."""
     return Job(
         id=row.id,
         user=row.user,

@@ -1,4 +1,4 @@
-"""Registry secrets of users, each password encrypted and tied to its user and name."""
+"""Records users' image registry logins; each password is encrypted and bound to its user and name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paddlecloud.store.schema import registries
 from paddlecloud.store.secrets import Cipher
 
 _PURPOSE = "registry secrets"
-_MOST = 100  # of one user
+_MAX_REGISTRIES = 100  # per user
 
 
 class Registries:
@@ -38,21 +38,25 @@ class Registries:
         count = select(func.count()).select_from(registries).where(registries.c.user == user)
         try:
             with self._db.write() as connection:
-                if connection.execute(count).scalar_one() >= _MOST:
-                    raise ConflictError(f"{user} has {_MOST} registries, which is the most: delete one first")
+                if connection.execute(count).scalar_one() >= _MAX_REGISTRIES:
+                    raise ConflictError(
+                        f"{user} has {_MAX_REGISTRIES} registries, which is the limit: delete one first"
+                    )
                 connection.execute(insert(registries), row)
         except IntegrityError:
-            raise _refused(name) if self._exists(user, name) else NotFoundError(f"there is no user {user!r}") from None
+            raise (
+                _name_taken(name) if self._exists(user, name) else NotFoundError(f"there is no user {user!r}")
+            ) from None
         return Registry(name=name, server=request.server, username=request.username, created_at=now)
 
     def list(self, user: str) -> builtins.list[Registry]:
-        """Those of a user, by name."""
+        """A user's registries, sorted by name."""
         query = select(registries).where(registries.c.user == user).order_by(registries.c.name)
         with self._db.read() as connection:
             return [_registry(row) for row in connection.execute(query)]
 
     def get(self, user: str, name: str) -> RegistryLogin:
-        """What a backend pulls images with."""
+        """The login that a backend pulls images with."""
         row = self._find(user, registry_name(name))
         if row is None:
             raise _missing(registry_name(name))
@@ -76,7 +80,7 @@ class Registries:
 
 
 def _bound_to(user: str, name: str) -> str:
-    # Neither may have a / in it.
+    # Neither contains a slash.
     return f"{user}/{name}"
 
 
@@ -84,12 +88,12 @@ def _registry(row: Row[Any]) -> Registry:
     return Registry(name=row.name, server=row.server, username=row.username, created_at=row.created_at)
 
 
-def _refused(name: str) -> ConflictError:
+def _name_taken(name: str) -> ConflictError:
     return ConflictError(
-        f"registry {name} exists already: delete it first (paddlecloud delete registry {name}), or take another name",
+        f"registry {name} exists already: delete it first (paddlecloud delete registry {name}), or use another name",
         field="name",
     )
 
 
 def _missing(name: str) -> NotFoundError:
-    return NotFoundError(f"no registry {name!r} of yours; `paddlecloud get registry` lists them", field="name")
+    return NotFoundError(f"you have no registry {name!r}; `paddlecloud get registry` lists them", field="name")

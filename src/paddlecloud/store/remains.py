@@ -1,7 +1,7 @@
-"""What finished jobs have left behind, as rows: how much it is, and whether it is kept, leaving or gone.
+"""Records the files that finished jobs left behind: their size, and whether they are kept, leaving or gone.
 
-A row says `leaving` before anything is removed and `gone` when nothing is left, so that a collection that was killed
-is taken up where it stopped, and users are told what became of their files.
+Invariant: a row says `leaving` before anything is deleted and `gone` when nothing is left, so that a deletion that was
+killed is resumed, and users learn what happened to their files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A finished job of which no backend has anything any more."""
+    """A finished job of which no backend holds traces."""
 
     job: str
     user: str
@@ -42,8 +42,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """A job that has a folder: whose, since when, whether what it has left was measured, and whether more may come:
-    it is `busy` while it lives, or a backend may hold something of it."""
+    """A job that has a folder. `measured` says that its files were counted; `busy`, that more files may come, since it
+    is live or a backend may hold traces of it."""
 
     user: str
     started_at: datetime | None
@@ -57,7 +57,7 @@ class Remains:
         self._db = db
 
     def unmeasured(self, limit: int = PAGE) -> list[Ended]:
-        """Finished jobs whose remains have not been measured. One that a backend may still hold is not among them."""
+        """Finished jobs whose files are not measured yet, except those a backend may still hold traces of."""
         measured = select(remains.c.job).where(remains.c.job == jobs.c.id).exists()
         held = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
         query = select(jobs.c.id, jobs.c.user, jobs.c.finished_at).where(
@@ -70,7 +70,7 @@ class Remains:
             ]
 
     def owned(self, folders: Collection[str]) -> dict[str, Owned]:
-        """Whose job each of these folders is of; those that no record knows are left out."""
+        """The jobs of these folders; folders without a job record are left out."""
         measured = select(remains.c.job).where(remains.c.job == jobs.c.id).exists().label("measured")
         held = select(attempts.c.job).where(attempts.c.job == jobs.c.id, attempts.c.cleaned == false()).exists()
         busy = or_(jobs.c.state.not_in([state.value for state in FINAL]), held).label("busy")
@@ -89,7 +89,7 @@ class Remains:
         return found
 
     def measure(self, found: Sequence[tuple[Ended, Mapping[Kept, Used]]]) -> None:
-        """Record what these jobs have left; what another has measured meanwhile stays as it is."""
+        """Record the size of these jobs' files; jobs measured meanwhile are left unchanged."""
         rows = [
             {
                 "job": ended.job,
@@ -115,20 +115,22 @@ class Remains:
                 connection.execute(insert(remains), new)
 
     def kept(self, kind: Kept) -> Iterator[Item]:
-        """What there is of a kind, of the jobs that ended first first; read in pages, as far as it is asked for."""
+        """Kept files of a kind, by end of their jobs, oldest first; pages are read as needed."""
         query = select(remains).where(remains.c.kind == kind.value, remains.c.stage == Stage.KEPT.value)
         return self._pages(query)
 
     def jobs(self) -> Iterator[Item]:
-        """Finished jobs as a whole, those that ended first first, each with all that is there of its remains."""
+        """Finished jobs, oldest end first, each with the total size of its remaining files."""
         every = remains.alias()
-        there = and_(every.c.job == remains.c.job, every.c.stage != Stage.GONE.value)
+        not_gone = and_(every.c.job == remains.c.job, every.c.stage != Stage.GONE.value)
         query = select(
             remains.c.job,
             remains.c.user,
             remains.c.ended_at,
-            func.coalesce(select(func.sum(every.c.size_bytes)).where(there).scalar_subquery(), 0).label("size_bytes"),
-            func.coalesce(select(func.sum(every.c.files)).where(there).scalar_subquery(), 0).label("files"),
+            func.coalesce(select(func.sum(every.c.size_bytes)).where(not_gone).scalar_subquery(), 0).label(
+                "size_bytes"
+            ),
+            func.coalesce(select(func.sum(every.c.files)).where(not_gone).scalar_subquery(), 0).label("files"),
         )
         return self._pages(query.where(remains.c.kind == Kept.LOGS.value))
 
@@ -139,7 +141,7 @@ class Remains:
             return int(connection.execute(query).scalar_one())
 
     def leave(self, kind: Kept, going: Sequence[Going], now: datetime) -> None:
-        """These are about to be removed: from now on it is told that they are gone, why, and since when."""
+        """Mark files that are about to be deleted; users see them as deleted from now on, with reason and time."""
         with self._db.write() as connection:
             for why in {one.why for one in going}:
                 names = [one.item.name for one in going if one.why == why]
@@ -152,7 +154,7 @@ class Remains:
                     )
 
     def leaving(self, kind: Kept) -> dict[str, str]:
-        """Jobs, each with its user, whose remains of this kind are to be removed, or were being removed when the server
+        """Jobs with their users whose files of this kind are to be deleted, or were being deleted when the server
         died."""
         query = select(remains.c.job, remains.c.user)
         query = query.where(remains.c.kind == kind.value, remains.c.stage == Stage.LEAVING.value)
@@ -160,7 +162,7 @@ class Remains:
             return {row.job: row.user for row in connection.execute(query)}
 
     def gone(self, kind: Kept, names: Sequence[str]) -> None:
-        """Nothing is left of these."""
+        """Record that the files of these jobs are deleted."""
         with self._db.write() as connection:
             for some in batches(names):
                 connection.execute(
@@ -170,7 +172,7 @@ class Remains:
                 )
 
     def removed(self, job: str) -> list[Removed]:
-        """What a job has no more; where there never was a file, nothing is missed."""
+        """What was deleted of a job; kinds that never had a file are left out."""
         query = select(remains).where(remains.c.job == job, remains.c.stage != Stage.KEPT.value, remains.c.files > 0)
         with self._db.read() as connection:
             return [
@@ -179,7 +181,7 @@ class Remains:
             ]
 
     def used(self) -> dict[tuple[str, Kept], tuple[Used, datetime]]:
-        """By user and kind, what is there, and when the first of its jobs ended."""
+        """Size of the remaining files by user and kind, and when the first of their jobs ended."""
         query = (
             select(
                 remains.c.user,
@@ -198,12 +200,12 @@ class Remains:
             }
 
     def _pages(self, query: Select[Any]) -> Iterator[Item]:
-        """No transaction is open between two pages: what was read may be removed meanwhile."""
+        """No transaction stays open between pages: what was read may be deleted meanwhile."""
         page = query.order_by(remains.c.ended_at, remains.c.job).limit(PAGE)
         last: Item | None = None
         while True:
             with self._db.read() as connection:
-                rows = connection.execute(page if last is None else page.where(_behind(last))).all()
+                rows = connection.execute(page if last is None else page.where(_after(last))).all()
             for row in rows:
                 last = Item(
                     name=row.job,
@@ -217,5 +219,5 @@ class Remains:
                 return
 
 
-def _behind(last: Item) -> ColumnElement[bool]:
+def _after(last: Item) -> ColumnElement[bool]:
     return or_(remains.c.ended_at > last.since, and_(remains.c.ended_at == last.since, remains.c.job > last.name))

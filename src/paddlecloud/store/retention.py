@@ -1,4 +1,7 @@
-"""Records that are let go: the one place that deletes what is known of a job, whole and never while it lives."""
+"""Deletes the records of finished jobs.
+
+Invariant: records of a job are deleted only here, all at once, and never while the job is live.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ class Forgetting:
         self._db = db
 
     def forget(self, names: Sequence[str]) -> int:
-        """Delete all records of these jobs, in one transaction: give it few. How many there were.
+        """Delete all records of these jobs in one transaction (pass only a few); return how many were deleted.
 
-        One that is live, or of which a backend may still hold something, is left as it is.
+        A job that is live, or of which a backend may still hold traces, is skipped.
         """
         with self._db.write() as connection:
             done = _forgettable(connection, names)
@@ -48,7 +51,7 @@ class Forgetting:
         return len(done)
 
     def forget_secrets(self) -> None:
-        """Delete the secrets of jobs that have ended without having been anywhere; those of others go with their last
+        """Delete the secrets of jobs that ended without an attempt; other secrets are deleted with the last
         attempt."""
         with self._db.read() as connection:
             if connection.execute(select(job_secrets.c.job).limit(1)).first() is None:
@@ -57,7 +60,7 @@ class Forgetting:
             configs.forget_secrets(connection)
 
     def trees(self, user: str, names: Collection[str]) -> dict[str, TreeUse]:
-        """What the records say of a user's uploaded folders; of those that no job ever named, nothing."""
+        """How jobs use a user's uploaded folders; folders that no job ever named are left out."""
         query = select(
             jobs.c.tree,
             func.max(case((jobs.c.state.in_(_LIVE), 1), else_=0)).label("live"),
@@ -78,7 +81,7 @@ class Forgetting:
         return found
 
     def database_bytes(self) -> int:
-        """What a database server says that the records take; 0 where they are in a file, which can be looked at."""
+        """The size reported by a database server; 0 for a database file, whose size can be read directly."""
         with self._db.read() as connection:
             if connection.dialect.name != "postgresql":
                 return 0

@@ -1,7 +1,7 @@
-"""The tables as queries see them; `migrations/` makes them, and a test holds the two together.
+"""The table definitions for queries; `migrations/` creates the tables, and a test compares the two.
 
-Only what SQLite and PostgreSQL both understand is used here. Long texts stand last in a row, since SQLite reads
-a row only as far as the last column that was asked for.
+Only features that both SQLite and PostgreSQL support are used. Long texts come last in a row, since SQLite reads a row
+only up to the last requested column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ users = Table(
     _text("extension", server_default="{}"),
 )
 
-# The limits of a user: over all clusters together where `cluster` is empty, else on that one.
+# A user's limits on one cluster; an empty `cluster` means all clusters together.
 quotas = Table(
     "quotas",
     metadata,
@@ -64,7 +64,7 @@ group_members = Table(
     Index("ix_group_members_user", "user"),
 )
 
-# The limits of each member of a group, as those of a user.
+# The limits of each member of a group, like a user's.
 group_quotas = Table(
     "group_quotas",
     metadata,
@@ -78,7 +78,7 @@ group_quotas = Table(
     Column("space_bytes", BigInteger, nullable=True),
 )
 
-# Folders of the PFS that are shared with groups. A group may be one that is computed, so it points to no table.
+# PFS folders shared with groups. A grant's group may be a computed one, so it references no table.
 shares = Table(
     "shares",
     metadata,
@@ -225,7 +225,7 @@ idempotency = Table(
     Index("ix_idempotency_job", "job"),
 )
 
-# What each finished job has left behind, measured once, when nothing of it runs anywhere any more.
+# The files that each finished job left behind, measured once nothing of it runs any more.
 remains = Table(
     "remains",
     metadata,
@@ -241,7 +241,7 @@ remains = Table(
     Index("ix_remains_age", "kind", "ended_at", "stage"),
 )
 
-# What jobs of other systems were written as, without their secrets; those are apart, and go with what their jobs leave.
+# Original configs of OpenPAI jobs, without their secrets, which are separate and deleted when the job is cleaned up.
 job_configs = Table(
     "job_configs",
     metadata,
@@ -266,7 +266,7 @@ job_tags = Table(
     Index("ix_job_tags_tag", "tag"),
 )
 
-# What lets a backend pull images in a user's name.
+# Logins with which a backend pulls images for a user.
 registries = Table(
     "registries",
     metadata,
@@ -278,7 +278,7 @@ registries = Table(
     _time("created_at"),
 )
 
-# What opens buckets of users' own. They are forgotten as soon as no job has anything to do with them any more.
+# Keys to users' own buckets, deleted as soon as no job needs them any more.
 storage_keys = Table(
     "storage_keys",
     metadata,
@@ -290,7 +290,7 @@ storage_keys = Table(
     Index("ix_storage_keys_user", "user"),
 )
 
-# How far the files of a job are that come from a bucket of its user's own, or from elsewhere as inputs.
+# The transfer progress of a job's files from its user's own bucket or other inputs.
 buckets = Table(
     "buckets",
     metadata,
@@ -313,7 +313,7 @@ publications = Table(
     Index("ix_publications_user", "user", "created_at"),
 )
 
-# What a user's home in a datacenter takes, as it was last counted, and what has come and gone since.
+# The size of a user's home in a datacenter: the last count plus the changes since.
 pfs_use = Table(
     "pfs_use",
     metadata,
@@ -324,7 +324,7 @@ pfs_use = Table(
     _time("counted_at"),
 )
 
-# Passes that were ended before their time, until they would have ended by themselves.
+# Revoked session tokens, until they would have expired.
 ended_passes = Table(
     "ended_passes",
     metadata,
@@ -335,8 +335,7 @@ ended_passes = Table(
     Index("ix_ended_passes_expires_at", "expires_at"),
 )
 
-# Whose tasks, or whose shared folder, has which number in the range of accounts. Numbers are never given out again:
-# files may still belong to them.
+# Account numbers of users' tasks and of shared folders. A number is never reused, since files may still belong to it.
 task_accounts = Table(
     "task_accounts",
     metadata,
@@ -345,7 +344,7 @@ task_accounts = Table(
     Index("ix_task_accounts_number", "number", unique=True),
 )
 
-# What clients of HDFS said about files, by the hashes of their paths and of the folders that they are in.
+# Attributes set by HDFS clients, by the hashes of the file's path and of its folder.
 file_attributes = Table(
     "file_attributes",
     metadata,

@@ -1,7 +1,8 @@
-"""The server's key file, and what is encrypted and signed with it.
+"""Encrypts and signs data with the server's key file.
 
-A signature can only be checked with the secret key itself, so it is kept, but encrypted: who has a copy of the
-database alone has no key. The file must be the server's own and closed to everybody else.
+A request's signature can only be verified with the secret key itself, so secret keys are stored, but encrypted.
+Invariant: a copy of the database alone reveals no key. The file must belong to the server's user, with no access for
+others.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ ACCESS_KEYS = "access keys"
 
 
 class Cipher:
-    """AES-256-GCM with a key of the file's for each purpose; `bound_to` ties a text to its record, so that rows cannot
-    be swapped."""
+    """AES-256-GCM with a key derived from the file for each purpose; `bound_to` ties a text to its record, so that rows
+    cannot be swapped."""
 
     def __init__(self, key_file: Path) -> None:
         self._file = key_file
@@ -35,7 +36,7 @@ class Cipher:
         self._keys: dict[str, bytes] = {}
 
     def encrypt(self, text: str, bound_to: str, purpose: str = ACCESS_KEYS) -> str:
-        """The text, encrypted. The first use makes the key file."""
+        """Encrypt a text. The first use creates the key file."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         sealed = AESGCM(self._key(purpose, create=True)).encrypt(nonce, text.encode(), bound_to.encode())
         return base64.b64encode(nonce + sealed).decode()
@@ -47,17 +48,17 @@ class Cipher:
             text = aead.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode())
         except InvalidTag:
             raise ConfigError(
-                f"key file {self._file} is not the one that this database's {purpose} were encrypted with: "
-                "restore it from the backup that the database is from"
+                f"key file {self._file} does not match this database's {purpose}: "
+                "restore it from the same backup as the database"
             ) from None
         return text.decode()
 
     def sign(self, text: str, purpose: str) -> str:
-        """A signature that only this server can make, and that is good for one purpose."""
+        """Return a signature that only this server can make, valid for one purpose."""
         return hmac.digest(self._key(purpose, create=True), text.encode(), "sha256").hex()
 
     def _key(self, purpose: str, *, create: bool) -> bytes:
-        """The file is the root of all keys; each purpose has one of its own."""
+        """Derive the key of a purpose from the file."""
         with self._lock:
             if purpose not in self._keys:
                 if create and not os.path.lexists(self._file):
@@ -67,22 +68,22 @@ class Cipher:
 
 
 def read_key(file: Path) -> str:
-    """What the key file holds, as a backup keeps it."""
+    """The key file's content, as stored in a backup."""
     return _read(file).hex()
 
 
 def is_key(text: str) -> bool:
-    """Whether a key file may hold this."""
+    """Whether the text is a valid content of a key file."""
     return _parsed(text.encode(errors="replace")) is not None
 
 
 def replace_key(file: Path, key: str) -> None:
-    """Put the key of a backup in the place of the file's, whole or not at all."""
+    """Atomically replace the file's key with that of a backup."""
     _write(file, key, os.replace)
 
 
 def _make(file: Path) -> None:
-    """Make the key file whole or not at all; another process that was faster is left to have made it."""
+    """Create the key file atomically; if another process was faster, keep its file."""
     try:
         _write(file, secrets.token_hex(_KEY_BYTES), os.link)
     except FileExistsError:
@@ -105,7 +106,7 @@ def _write(file: Path, key: str, publish: Callable[[Path, Path], None]) -> None:
     except FileExistsError:
         raise
     except OSError as error:
-        raise ConfigError(f"key file {file} cannot be made: {error.strerror}") from None
+        raise ConfigError(f"key file {file} cannot be created: {error.strerror}") from None
 
 
 def _sync(folder: Path) -> None:
@@ -126,7 +127,7 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         raise ConfigError(f"key file {file} cannot be read: {error.strerror}") from None
     try:
-        _refuse_unsafe(file, os.fstat(descriptor))
+        _check_permissions(file, os.fstat(descriptor))
         text = os.read(descriptor, 1024)
     finally:
         os.close(descriptor)
@@ -143,13 +144,13 @@ def _parsed(text: bytes) -> bytes | None:
     return key if len(key) == _KEY_BYTES else None
 
 
-def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
+def _check_permissions(file: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"key file {file} is not a plain file: put the key itself there")
+        raise ConfigError(f"key file {file} is not a regular file: put the key itself there")
     if found.st_uid != os.geteuid():
         raise ConfigError(
             f"key file {file} belongs to user {found.st_uid}, not to this server's user {os.geteuid()}: "
-            "run the server as its owner, or give it the file with chown"
+            "run the server as that user, or change the owner with chown"
         )
     if found.st_mode & 0o077:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Shared folders as rows: which there are, and which groups may read or write in each."""
+"""Records shared folders and which groups may read or write each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from paddlecloud.store.schema import groups as group_table
 from paddlecloud.store.schema import share_grants, shares
 
 Key = tuple[str, str]  # datacenter and name
-Grants = Mapping[str, bool]  # by group: may it write
+Grants = Mapping[str, bool]  # by group: whether it may write
 
 
 class SharedFolders:
     def __init__(self, db: Database, groups: Groups) -> None:
-        """`groups` keeps in memory who may what, and is told of every change."""
+        """`groups` caches the grants and is told of every change."""
         self._db = db
         self._groups = groups
 
@@ -30,7 +30,7 @@ class SharedFolders:
         return dict(self._groups.membership().shared)
 
     def since(self) -> dict[Key, datetime]:
-        """When each was made."""
+        """Creation time of each shared folder."""
         with self._db.read() as connection:
             return {(row.datacenter, row.name): row.created_at for row in connection.execute(select(shares))}
 

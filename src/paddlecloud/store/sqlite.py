@@ -1,7 +1,7 @@
-"""All that is SQLite's own: how a file is checked before it is used, durability, and what its errors mean.
+"""SQLite databases: checks before use, durability, and error translation.
 
-A commit that returned survives kill -9 and a power cut: write-ahead log with synchronous=FULL. A file that is refused
-is left as it was, so every check comes before the first setting that writes to it.
+Invariant: a commit that returned survives kill -9 and a power cut (write-ahead log with synchronous=FULL). A rejected
+file is left unchanged, so every check comes before the first setting that writes to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paddlecloud.store import migrations
 PREFIX = "sqlite:///"
 BUSY_SECONDS = 30
 
-_PAGES_AT_ONCE = 2048
+_PAGES_PER_STEP = 2048
 _WRITES = "paddlecloud_writes"
 
 
@@ -33,7 +33,7 @@ class SQLite:
     name = "SQLite"
 
     def __init__(self, url: str) -> None:
-        """All after the third slash of the URL is the path, whatever characters it has."""
+        """Everything after the third slash of the URL is the path, whatever characters it contains."""
         path = url.removeprefix(PREFIX)
         if not path or path.startswith((":memory:", "file:")):
             raise ConfigError(f"database {url!r} names no file: write sqlite:////path/to/paddlecloud.db")
@@ -45,13 +45,13 @@ class SQLite:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lets one process at a time create or migrate the databases of a folder; the folder itself is the lock."""
+        """Let one process at a time create or migrate the databases of a folder; the folder itself is the lock."""
         try:
             folder = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise ConfigError(
                 f"the folder of database {self.file} cannot be used: {error.strerror}; "
-                "create it, or name another database"
+                "create it, or choose another database"
             ) from None
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
@@ -63,7 +63,7 @@ class SQLite:
         refuse_unusable(self.file)
 
     def create(self) -> None:
-        """Make the file if it is absent; its owner alone may read it, and SQLite gives its companions the same mode."""
+        """Create the file if missing, readable only by its owner; SQLite gives its companion files the same mode."""
         try:
             os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -81,24 +81,24 @@ class SQLite:
             pool_size=64,
             max_overflow=-1,
             connect_args={"timeout": BUSY_SECONDS},
-            hide_parameters=True,  # an error that is logged must not show what a record holds
+            hide_parameters=True,  # logged errors must not reveal record contents
         )
         event.listen(made, "connect", _set_up)
         event.listen(made, "begin", _begin)
         return made
 
     def writer(self, readers: Engine) -> Engine:
-        """The same engine, whose transactions take the write lock when they begin, not half-way."""
+        """The same engine, but transactions take the write lock when they begin."""
         return readers.execution_options(**{_WRITES: True})
 
     def confirm(self, writer: Engine) -> None:
-        """The lock of the data folder keeps others out for as long as this process lives."""
+        """Nothing to check: the data folder's lock keeps others out while this process lives."""
 
     def size_bytes(self, _connection: Connection) -> int:
         return sum(file.stat().st_size for file in files(self.file) if file.exists())
 
     def meaning(self, error: Exception) -> PaddleCloudError | None:
-        """The error of ours that a driver's error stands for; None: it is a mistake in our own code."""
+        """Translate a driver's error; None if it is a bug in our own code."""
         if not isinstance(error, sqlite3.Error | DBAPIError):
             return None
         text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
@@ -108,7 +108,7 @@ class SQLite:
             )
         if "database is locked" in text:
             return UnreachableError(
-                f"the database {self.file} is locked by another program; try again when that has ended"
+                f"the database {self.file} is locked by another program: try again when that program has ended"
             )
         if "malformed" in text or "disk I/O error" in text or "not a database" in text:
             return InternalError(
@@ -118,20 +118,22 @@ class SQLite:
 
 
 def refuse_unusable(file: Path) -> None:
-    """Raise ConfigError unless the file is absent, empty, or a whole database of ours; nothing is written."""
+    """Raise ConfigError unless the file is missing, empty, or an intact database of ours; writes nothing."""
     if file.is_dir():
         raise ConfigError(f"database {file} is a folder: name a file in it, such as {file / 'paddlecloud.db'}")
     if not file.exists():
         return
     if not os.access(file, os.R_OK | os.W_OK):
-        raise ConfigError(f"database {file} cannot be used: let the user of this process read and write it")
+        raise ConfigError(f"database {file} cannot be used: give this process's user read and write permission")
     try:
         with closing(sqlite3.connect(file.absolute().as_uri() + "?mode=rw", uri=True, timeout=BUSY_SECONDS)) as opened:
             found = opened.execute("PRAGMA quick_check(1)").fetchone()[0]
             names = {row[0] for row in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         if "locked" in str(error):
-            raise ConfigError(f"database {file} is locked by another program: end that, then start again") from None
+            raise ConfigError(
+                f"database {file} is locked by another program: stop that program, then start again"
+            ) from None
         raise _corrupt(file, str(error)) from None
     if found != "ok":
         raise _corrupt(file, found)
@@ -140,27 +142,27 @@ def refuse_unusable(file: Path) -> None:
 
 
 def copy_pages(source: Connection, target: Path, progress: Callable[[int, int], None]) -> None:
-    """The database as the source's transaction sees it, page by page, in an empty file; writers do not wait for it."""
+    """Copy the database, as the source's transaction sees it, page by page into an empty file; writers do not wait."""
     pages = source.connection.driver_connection
     assert isinstance(pages, sqlite3.Connection)
     with closing(sqlite3.connect(target)) as copy:
-        pages.backup(copy, pages=_PAGES_AT_ONCE, progress=lambda _, left, total: progress(total - left, total))
+        pages.backup(copy, pages=_PAGES_PER_STEP, progress=lambda _, left, total: progress(total - left, total))
 
 
 def files(database: Path) -> list[Path]:
-    """The file of a database, and those that SQLite keeps beside it while it is used, and after a crash."""
+    """The database file and the files that SQLite keeps beside it during use and after a crash."""
     return [database.with_name(database.name + ending) for ending in ("", "-wal", "-shm")]
 
 
 def _corrupt(file: Path, found: str) -> ConfigError:
     return ConfigError(
         f"database {file} is corrupt ({found}): restore a backup with paddlecloud db restore --force FILE, "
-        "or move it away to begin with an empty one"
+        "or move it away to start with an empty one"
     )
 
 
 def _set_up(connection: Any, _record: object) -> None:
-    # The driver would begin transactions by itself, and without the write lock.
+    # By default the driver begins transactions itself, without the write lock.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

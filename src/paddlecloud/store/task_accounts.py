@@ -1,6 +1,6 @@
-"""Numbers of the accounts that tasks run as, given out once and never again.
+"""Assigns numbers to the accounts that tasks run as.
 
-Invariant: two owners never have the same number, and an owner keeps its number for good: its files bear it.
+Invariant: two owners never share a number, and an owner keeps its number forever, since its files belong to it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ class TaskAccountNumbers:
         self._known: dict[str, int] = {}
 
     def number(self, owner: str) -> int:
-        """The number of an owner, from 0 on; one that has none is given the next."""
+        """The owner's number, starting at 0; a new owner gets the next one."""
         if owner not in self._known:
-            self._known[owner] = self._given(owner)
+            self._known[owner] = self._assigned(owner)
         return self._known[owner]
 
     def last(self) -> int | None:
-        """The highest number that was given out."""
+        """The highest number assigned so far."""
         with self._db.read() as connection:
             found = connection.execute(select(func.max(task_accounts.c.number))).scalar_one_or_none()
         return None if found is None else int(found)
 
-    def _given(self, owner: str) -> int:
+    def _assigned(self, owner: str) -> int:
         with self._db.write() as connection:
             query = select(task_accounts.c.number).where(task_accounts.c.owner == owner)
             found = connection.execute(query).scalar_one_or_none()

@@ -1,4 +1,4 @@
-"""What users have used: how long their jobs ran in a day, and how many wait; from the records, by cluster."""
+"""Computes users' usage from the records, by cluster: how long jobs ran in a day, and how many wait."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class UseRecords:
         self._db = db
 
     def seconds(self, users: Collection[str], start: datetime, end: datetime) -> Mapping[str, Mapping[str, float]]:
-        """By user and cluster, how long attempts that have stopped ran between two times.
+        """How long stopped attempts ran between two times, by user and cluster.
 
-        An attempt counts from its job's move to `running` until nothing of it runs any more, `killing` included: a task
-        may go on as if nothing were asked of it. Of that only the part between counts.
+        An attempt counts from its job's move to `running` until nothing of it runs any more. `killing` is included,
+        since a task may ignore the request to stop. Only the part between the two times counts.
         """
         begun, stopped = _later(attempts.c.running_at, start), _earlier(attempts.c.stopped_at, end)
         query = (
@@ -48,7 +48,7 @@ class UseRecords:
         return found
 
     def waiting(self, user: str) -> Mapping[str, int]:
-        """By the cluster that was asked for, how many of the user's jobs wait."""
+        """The number of the user's waiting jobs, by requested cluster."""
         query = (
             select(job_table.c.cluster, func.count().label("count"))
             .where(job_table.c.user == user, job_table.c.state.in_([state.value for state in WAITING]))
@@ -59,9 +59,9 @@ class UseRecords:
 
 
 class UseOfDay:
-    """How long users' jobs ran in the day that it is, kept in mind.
+    """Caches how long users' jobs ran today.
 
-    A round asks for everybody who waits: only those of whom an attempt has stopped since the last time are read again.
+    Each round asks for every waiting user; only users with a newly stopped attempt are read again.
     """
 
     def __init__(self, db: Database, use: UseRecords) -> None:
@@ -69,29 +69,29 @@ class UseOfDay:
         self._use = use
         self._lock = threading.Lock()
         self._day: tuple[datetime, datetime] | None = None
-        self._event = 0  # what happened up to this one is in `_known`
-        self._known: dict[str, Mapping[str, float]] = {}
+        self._event = 0  # `_cached` includes all events up to this one
+        self._cached: dict[str, Mapping[str, float]] = {}
 
     def seconds(self, users: Collection[str], start: datetime, end: datetime) -> Mapping[str, Mapping[str, float]]:
-        """As UseRecords.seconds says."""
+        """See UseRecords.seconds."""
         with self._lock:
             event = self._forget_stopped()
             if self._day != (start, end):
-                self._day, self._known = (start, end), {}
-            unknown = [user for user in users if user not in self._known]
+                self._day, self._cached = (start, end), {}
+            unknown = [user for user in users if user not in self._cached]
             read = self._use.seconds(unknown, start, end) if unknown else {}
-            self._known.update((user, read.get(user, {})) for user in unknown)
+            self._cached.update((user, read.get(user, {})) for user in unknown)
             self._event = event
-            return {user: self._known[user] for user in users}
+            return {user: self._cached[user] for user in users}
 
     def _forget_stopped(self) -> int:
-        """Forget those of whom an attempt has stopped; the newest event. It is read first, so none is missed."""
+        """Drop users with a newly stopped attempt; return the newest event, read first so that no event is missed."""
         with self._db.read() as connection:
             newest = newest_event(connection)
-            if self._known and newest > self._event:
+            if self._cached and newest > self._event:
                 stopped = select(history.c.user).where(history.c.from_state.in_(_RUN)).distinct()
                 for user in connection.execute(stopped.where(history.c.seq > self._event)).scalars():
-                    self._known.pop(user, None)
+                    self._cached.pop(user, None)
         return newest
 
 
@@ -104,7 +104,7 @@ def _earlier(column: ColumnElement[Any], moment: datetime) -> ColumnElement[Any]
 
 
 class _SecondsBetween(FunctionElement[float]):
-    """Two times apart; the two databases have no expression for it in common."""
+    """The seconds between two times; the two databases share no expression for it."""
 
     type = Float()
     name = "seconds_between"

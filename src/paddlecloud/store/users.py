@@ -1,8 +1,8 @@
-"""Who may use this server: users with their quotas, and what they identify themselves with.
+"""Records users with their quotas, passwords, access keys and tokens.
 
-Nothing that identifies a user is stored as it is: passwords as argon2 hashes, tokens as SHA-256 hashes (they are
-random, so a plain hash is enough), secret keys encrypted. Every check reads the record, so a user who was disabled
-and a key that was revoked are refused from the next request on.
+Invariant: no credential is stored in plain text. Passwords are argon2 hashes; tokens are SHA-256 hashes, which is
+enough since they are random; secret keys are encrypted. Every check reads the record, so a disabled user and a revoked
+key are rejected from the next request on.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Users:
             return _get(connection, name)
 
     def several(self) -> bool:
-        """Whether there is more than one user; asked for every task that starts. All users are added by this object."""
+        """Whether there is more than one user. Cached, since every task start asks; only this object adds users."""
         added = self._added
         if self._several[0] != added:
             with self._db.read() as connection:
                 found = len(connection.execute(select(user_table.c.name).limit(2)).all()) > 1
-            self._several = added, found  # of a time before the next one was added, whatever happens meanwhile
+            self._several = added, found  # a user added meanwhile changes `_added`, so this entry becomes stale
         return self._several[1]
 
     def list(self) -> builtins.list[User]:
@@ -103,18 +103,18 @@ class Users:
             return [_user(row) for row in connection.execute(_ALL)]
 
     def account(self, name: str) -> Account:
-        """A user with the limits they were given."""
+        """A user with their assigned limits."""
         with self._db.read() as connection:
             return _account(connection, name)
 
     def accounts(self) -> builtins.list[Account]:
-        """All users with the limits they were given."""
+        """All users with their assigned limits."""
         with self._db.read() as connection:
             given = limits.of_all(connection)
             return [_with_quotas(row, given.get(row.name, {})) for row in connection.execute(_ALL)]
 
     def quotas(self, names: Collection[str]) -> limits.Given:
-        """The limits that these users were given."""
+        """The limits assigned to these users."""
         with self._db.read() as connection:
             return limits.of(connection, names)
 
@@ -129,10 +129,10 @@ class Users:
         email: str | None = None,
         extension: Mapping[str, Any] | None = None,
     ) -> Account:
-        """Change what is given, all of it or, where something of it is refused, nothing.
+        """Change the given fields, all or none of them.
 
-        `quotas` are by cluster; None takes one away. With a new password, whoever came in by a token, perhaps with
-        the old one, has to come in again; old clients too.
+        `quotas` are by cluster; None removes one. A new password revokes all tokens and ends the sessions of old
+        clients, since somebody may have logged in with the old password.
         """
         columns: dict[str, object] = {}
         if role is not None:
@@ -151,7 +151,7 @@ class Users:
         return self._change(name, columns, quotas or {})
 
     def check_password(self, name: str, password: str) -> User:
-        """The user who has this name and password. Unknown names take as long to refuse as wrong passwords."""
+        """Return the user with this name and password. Rejecting an unknown name takes as long as a wrong password."""
         with self._db.read() as connection:
             row = connection.execute(_by_name(name)).one_or_none()
         if not self._passwords.fits(password, None if row is None else row.password_hash) or row is None:
@@ -163,7 +163,7 @@ class Users:
         return user
 
     def epoch(self, name: str) -> int:
-        """How often all old clients of a user were made to come in anew: their tokens are made with it."""
+        """How often the tokens of the user's old clients were revoked; new tokens contain this number."""
         with self._db.read() as connection:
             found: int | None = connection.execute(_EPOCH, {"sought": name}).scalar()
         if found is None:
@@ -171,12 +171,12 @@ class Users:
         return found
 
     def epochs(self) -> dict[str, int]:
-        """The epochs of all users, by their names."""
+        """The epochs of all users, by name."""
         with self._db.read() as connection:
             return {row.name: row.epoch for row in connection.execute(_EPOCHS)}
 
     def in_epoch(self, name: str) -> tuple[User, int]:
-        """A user who is not disabled, and their epoch, as they are at one moment."""
+        """An enabled user and their epoch, read at the same moment."""
         with self._db.read() as connection:
             row = connection.execute(_by_name(name)).one_or_none()
         if row is None:
@@ -184,13 +184,13 @@ class Users:
         return _enabled(row), row.epoch
 
     def end_epoch(self, name: str) -> None:
-        """Make the token of every old client of the user useless, at once."""
+        """Revoke the tokens of all of the user's old clients at once."""
         with self._db.write() as connection:
             if not connection.execute(_END_EPOCH, {"sought": name}).rowcount:
                 raise _no_such_user(name)
 
     def add_key(self, user: str, now: datetime) -> tuple[AccessKey, str]:
-        """A new access key of the user, and its secret key, which is shown this once."""
+        """Create an access key; return it with its secret key, which is shown only once."""
         key = AccessKey(ak=secrets.token_hex(16), user=user, created_at=now)
         sk = secrets.token_hex(32)
         sealed = self._cipher.encrypt(sk, bound_to=key.ak)
@@ -202,20 +202,22 @@ class Users:
         return key, sk
 
     def key_secret(self, ak: str) -> tuple[User, str]:
-        """Whose access key this is, and its secret key."""
+        """The owner of an access key, and its secret key."""
         with self._db.read() as connection:
             row = connection.execute(_BY_KEY, {"sought": ak}).one_or_none()
         if row is None:
-            raise UnauthenticatedError(f"access key {ak!r} is not known here: it was revoked, or is of another server")
+            raise UnauthenticatedError(
+                f"access key {ak!r} is not known here: it was revoked, or belongs to another server"
+            )
         return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
 
     def note_ahead(self, ak: str, until: datetime) -> None:
-        """Record that requests of this access key were taken whose dates are still to come, up to `until`."""
+        """Record that requests with this access key were accepted with future dates, up to `until`."""
         with self._db.write() as connection:
             connection.execute(update(key_table).where(key_table.c.ak == ak).values(ahead_until=until))
 
     def ahead(self) -> dict[str, datetime]:
-        """What `note_ahead` recorded, by access key."""
+        """The dates recorded by `note_ahead`, by access key."""
         query = select(key_table.c.ak, key_table.c.ahead_until).where(key_table.c.ahead_until.is_not(None))
         with self._db.read() as connection:
             return {row.ak: row.ahead_until for row in connection.execute(query)}
@@ -227,7 +229,7 @@ class Users:
         return [AccessKey(ak=row.ak, user=row.user, created_at=row.created_at) for row in rows]
 
     def revoke_key(self, ak: str, user: str | None) -> None:
-        """Make an access key useless, at once; None: whoever's it is."""
+        """Revoke an access key at once; `user` None allows any owner."""
         statement = delete(key_table).where(key_table.c.ak == ak)
         if user is not None:
             statement = statement.where(key_table.c.user == user)
@@ -238,11 +240,15 @@ class Users:
     def add_token(
         self, user: str, name: str, scope: Scope, expires_at: datetime | None, now: datetime
     ) -> tuple[Token, str]:
-        """A new bearer token of the user, and its secret, which is shown this once."""
+        """Create a bearer token; return it with its secret, which is shown only once."""
         if not name.isprintable() or not 0 < len(name) <= _TOKEN_NAME_LENGTH:
-            raise InvalidError(f"a token's name has 1 to {_TOKEN_NAME_LENGTH} printable characters", field="name")
+            raise InvalidError(
+                f"invalid token name {name[:80]!r}: use 1 to {_TOKEN_NAME_LENGTH} printable characters", field="name"
+            )
         if expires_at is not None and expires_at <= now:
-            raise InvalidError("the token would have expired already: give a time to come", field="expires_at")
+            raise InvalidError(
+                f"expires_at {expires_at.isoformat()} is in the past: use a later time", field="expires_at"
+            )
         token = Token(
             id=f"token-{secrets.token_hex(8)}", user=user, name=name, scope=scope, created_at=now, expires_at=expires_at
         )
@@ -255,17 +261,17 @@ class Users:
         return token, secret
 
     def token(self, secret: str, now: datetime) -> tuple[User, Token]:
-        """Whose token this is; an unknown, revoked or expired one is refused."""
+        """The owner and the token with this secret; rejects an unknown, revoked or expired one."""
         with self._db.read() as connection:
             query = select(token_table).where(token_table.c.secret_hash == _hash(secret))
             row = connection.execute(query).one_or_none()
             if row is None:
-                raise UnauthenticatedError("the token is not known here: it was revoked, or is of another server")
+                raise UnauthenticatedError("the token is not known here: it was revoked, or belongs to another server")
             owner = connection.execute(_by_name(row.user)).one()
         token = _token(row)
         if token.expires_at is not None and now >= token.expires_at:
             raise UnauthenticatedError(
-                f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again, or make another"
+                f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again or create another"
             )
         return _enabled(owner), token
 
@@ -276,7 +282,7 @@ class Users:
         return [_token(row) for row in rows]
 
     def revoke_token(self, token_id: str, user: str | None) -> None:
-        """Make a token useless, at once; None: whoever's it is."""
+        """Revoke a token at once; `user` None allows any owner."""
         statement = delete(token_table).where(token_table.c.id == token_id)
         if user is not None:
             statement = statement.where(token_table.c.user == user)
@@ -294,12 +300,12 @@ class Users:
                 connection.execute(_END_EPOCH, {"sought": name})
                 connection.execute(delete(token_table).where(token_table.c.user == name))
             after = _account(connection, name)
-            if _governs(before) and not _governs(after) and not _admins(connection):
-                raise ConflictError(f"{name} is the last admin who is not disabled: make another user admin first")
+            if _is_enabled_admin(before) and not _is_enabled_admin(after) and not _count_enabled_admins(connection):
+                raise ConflictError(f"{name} is the last enabled admin: make another user admin first")
         return after
 
     def _check_key_file(self) -> None:
-        """Fail at the start, not at a user's first request, if the key file is not the one of these records."""
+        """Fail at startup, not at a user's first request, if the key file does not match these records."""
         with self._db.read() as connection:
             row = connection.execute(select(key_table.c.ak, key_table.c.sk_encrypted).limit(1)).one_or_none()
         if row is not None:
@@ -332,11 +338,11 @@ def _by_name(name: str) -> Select[Any]:
     return select(user_table).where(user_table.c.name == name)
 
 
-def _governs(user: User) -> bool:
+def _is_enabled_admin(user: User) -> bool:
     return user.role is Role.ADMIN and not user.disabled
 
 
-def _admins(connection: Connection) -> int:
+def _count_enabled_admins(connection: Connection) -> int:
     query = select(func.count()).select_from(user_table)
     return connection.execute(
         query.where(user_table.c.role == Role.ADMIN.value, user_table.c.disabled.is_(False))

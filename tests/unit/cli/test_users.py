@@ -97,12 +97,12 @@ def test_limits_are_set_one_by_one_on_all_clusters_or_on_one_and_the_others_stay
         (["--running-jobs=-1"], 2, "--running-jobs '-1' is not a limit: write a whole number, 0 or more, or none"),
         (["--minutes-a-day", "-1"], 2, "--minutes-a-day"),
         (["--wall-time", "100000:00:00"], 2, "--wall-time 100000:00:00 is too long"),
-        (["--instances", "99999999999"], 2, "is not a limit: give 0 or more"),
+        (["--instances", "99999999999"], 2, ": use 0 or more, or none"),
         (["--reset", "--running-jobs", "1"], 2, "set some or reset all, not both"),
         (["--reset", "--space", "1Gi"], 2, "set some or reset all, not both"),
         (["--space", "much"], 2, "--space 'much' is not a size: write 512Mi, 1Gi or 10GB"),
-        (["--space", "9999999P"], 2, "is not a limit: give 0 or more"),
-        (["--cluster", "local", "--space", "1Gi"], 2, "files are of no cluster, so limit them on all together"),
+        (["--space", "9999999P"], 2, ": use 0 or more, or none"),
+        (["--cluster", "local", "--space", "1Gi"], 2, "files belong to no cluster; set it for all clusters"),
     ],
 )
 def test_a_limit_that_is_none_is_refused(admin: Command, typed: list[str], code: int, says: str) -> None:

@@ -39,7 +39,7 @@ def test_a_piece_that_is_sent_again_is_there_once(logs: ArrivingLogs, tmp_path: 
 
 def test_a_gap_is_refused_with_the_length_to_go_on_from(logs: ArrivingLogs, tmp_path: Path) -> None:
     logs.append(JOB, TASK, 0, b"one\n")
-    with pytest.raises(ConflictError, match="has 4 bytes: go on from there, not from 5"):
+    with pytest.raises(ConflictError, match="has 4 bytes: continue at 4, not at 5"):
         logs.append(JOB, TASK, 5, b"x")
     assert content(tmp_path) == b"one\n"
 

@@ -64,5 +64,5 @@ def test_a_file_that_became_a_pipe_is_not_waited_for(given: Given) -> None:
     path = Path(given.folder, "part-1")
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(OSError, match="no plain file"):
+    with pytest.raises(OSError, match="no longer a regular file"):
         b"".join(pieces)

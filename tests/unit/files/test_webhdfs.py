@@ -57,8 +57,18 @@ def test_what_is_not_there_is_not_there_in_whatever_words(exception: str, messag
 @pytest.mark.parametrize(
     ("exception", "message", "kind", "says"),
     [
-        ("AccessControlException", "Permission denied: user=pc", ForbiddenError, "let pc do that: Permission denied"),
-        ("SafeModeException", "Cannot create.\nName node is in safe mode.", UnreachableError, "it now: Cannot create."),
+        (
+            "AccessControlException",
+            "Permission denied: user=pc",
+            ForbiddenError,
+            "HDFS denies this to user pc: Permission denied",
+        ),
+        (
+            "SafeModeException",
+            "Cannot create.\nName node is in safe mode.",
+            UnreachableError,
+            " failed: Cannot create.",
+        ),
         ("NSQuotaExceededException", "The NameSpace quota is exceeded", FullError, "quota is exceeded"),
         ("FileAlreadyExistsException", "/a is a file", ConflictError, "'/a': /a is a file"),
         ("SomethingNew", "no idea", UnreachableError, "no idea"),

@@ -53,7 +53,7 @@ def test_arrays_are_lists_in_json_and_msgpack(codec: Codec) -> None:
 
 
 def test_what_json_cannot_hold_is_told() -> None:
-    with pytest.raises(TypeError, match="JSON cannot hold set: use the codec"):
+    with pytest.raises(TypeError, match="JSON cannot store set: use the codec"):
         JSON.dumps({1})
 
 

@@ -61,7 +61,7 @@ def test_a_file_cut_off_anywhere_gives_its_whole_chunks_and_says_where_it_ends(w
         before = [end for end in ends if end <= size]
         if size not in (0, *ends):
             offset = before[-1] if before else 0
-            with pytest.raises(TruncatedError, match=f"chunk {len(before)} at byte {offset}: .* cut off"):
+            with pytest.raises(TruncatedError, match=f"chunk {len(before)} at byte {offset}: .* truncated"):
                 list(Reader(file))
         assert list(Reader(file, report=lambda _: None)) == RECORDS[: 2 * len(before)]
 
@@ -107,7 +107,7 @@ def test_a_header_that_lies_of_its_count_takes_no_memory(tmp_path: Path, compres
         writer.write(b"one")
     honest = (tmp_path / "honest").read_bytes()
     file = _file(tmp_path, honest[:16] + struct.pack("<I", 0xFFFF_FFFF) + honest[20:])
-    with _little_memory() as buffers, pytest.raises(CorruptError, match="claims|goes past"):
+    with _little_memory() as buffers, pytest.raises(CorruptError, match="claims|extends past"):
         _read(file, buffers)
 
 
@@ -131,10 +131,10 @@ def test_more_than_the_limit_is_not_read_either(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("payload", "told"),
     [
-        (b"nonsense", "does not begin as framed snappy does"),
-        (b"\xff\x06\0\0sNaPpY\x00\xff\xff\xff", "goes past its end"),
-        (b"\xff\x06\0\0sNaPpY\x00\x08\0\0crc4\xff\xff\xff\x7f", "no block of snappy"),
-        (b"\xff\x06\0\0sNaPpY\x02\x04\0\0abcd", "no block of snappy"),
+        (b"nonsense", "is not framed snappy"),
+        (b"\xff\x06\0\0sNaPpY\x00\xff\xff\xff", "extends past its end"),
+        (b"\xff\x06\0\0sNaPpY\x00\x08\0\0crc4\xff\xff\xff\x7f", "no valid snappy block"),
+        (b"\xff\x06\0\0sNaPpY\x02\x04\0\0abcd", "no valid snappy block"),
         (b"\xff\x06\0\0sNaPpY\x00\x09\0\0crc4\x05abcd", "snappy cannot read it"),
     ],
 )
@@ -146,11 +146,11 @@ def test_bent_snappy_with_a_right_checksum_is_refused(tmp_path: Path, payload: b
 @pytest.mark.parametrize(
     ("payload", "count", "told"),
     [
-        (struct.pack("<I", 9) + b"short", 1, "the record at byte 0 of its payload goes past"),
-        (struct.pack("<I", 5) + b"fives", 2, "goes past"),
-        (struct.pack("<I", 2) + b"fives", 1, "behind them are 3 bytes more"),
-        (b"x", 0, "behind them are 1 bytes more"),
-        (struct.pack("<I", 0xFFFF_FFFF) + b"x", 1, "goes past"),
+        (struct.pack("<I", 9) + b"short", 1, "the record at byte 0 of its payload extends past"),
+        (struct.pack("<I", 5) + b"fives", 2, "extends past"),
+        (struct.pack("<I", 2) + b"fives", 1, "but 3 bytes follow them"),
+        (b"x", 0, "but 1 bytes follow them"),
+        (struct.pack("<I", 0xFFFF_FFFF) + b"x", 1, "extends past"),
     ],
 )
 def test_lengths_that_do_not_add_up_are_refused(tmp_path: Path, payload: bytes, count: int, told: str) -> None:
@@ -185,9 +185,9 @@ def test_nothing_is_given_of_a_chunk_of_large_records_that_is_bent(tmp_path: Pat
 @pytest.mark.parametrize(
     ("lengths", "told"),
     [
-        ((LARGE, LARGE + 1), "the record at byte 100004 of its payload goes past"),
-        ((LARGE, LARGE - 7), "behind them are 7 bytes more"),
-        ((0xFFFF_FFFF, LARGE), "the record at byte 0 of its payload goes past"),
+        ((LARGE, LARGE + 1), "the record at byte 100004 of its payload extends past"),
+        ((LARGE, LARGE - 7), "but 7 bytes follow them"),
+        ((0xFFFF_FFFF, LARGE), "the record at byte 0 of its payload extends past"),
     ],
 )
 def test_lengths_of_large_records_that_do_not_add_up_are_refused(
@@ -212,13 +212,13 @@ def test_a_file_of_large_records_that_is_cut_while_it_is_read_is_told_as_such(tm
     assert reader.read() == bytes(LARGE)
     os.truncate(tmp_path / "file", 3 * LARGE)
     assert reader.read() == bytes(LARGE)
-    with pytest.raises(TruncatedError, match="the file became shorter while it was read"):
+    with pytest.raises(TruncatedError, match="the file was truncated while it was read"):
         reader.read()
 
 
 def test_records_of_one_size_whose_lengths_lie_are_not_taken_for_such(tmp_path: Path) -> None:
     payload = struct.pack("<I", 4) + b"abcd" + struct.pack("<I", 3) + b"efgh"
-    with pytest.raises(CorruptError, match="behind them are 1 bytes more"):
+    with pytest.raises(CorruptError, match="but 1 bytes follow them"):
         list(Reader(_file(tmp_path, _chunk(payload, Compressor.NONE, 2))))
 
 

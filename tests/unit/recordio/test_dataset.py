@@ -130,7 +130,7 @@ def test_trainers_read_the_items_of_their_shards(tmp_path: Path) -> None:
 def test_a_trainer_without_a_file_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     split(numbers(3), 5, f"{tmp_path}/%05d.pickle")
     assert list(cluster_files_reader(f"{tmp_path}/*", 2, 1)()) == []
-    assert "is for trainer 1 of 2" in caplog.text
+    assert "belongs to trainer 1 of 2" in caplog.text
 
 
 def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
@@ -138,11 +138,11 @@ def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
         (lambda: convert(tmp_path, numbers(1)), "either num_shards or line_count"),
         (lambda: convert(tmp_path, numbers(1), 0), "num_shards is 0 and must be 1 or more"),
         (lambda: convert(tmp_path, 5, 1), "reader should be callable"),  # type: ignore[arg-type]
-        (lambda: split(numbers(1), 5, "same-name"), "needs one place for the number"),
+        (lambda: split(numbers(1), 5, "same-name"), "needs one placeholder for the number"),
         (lambda: split(numbers(1), 5, dumper=5), "dumper should be callable"),  # type: ignore[arg-type]
         (lambda: cluster_files_reader("x", 2, 0, 5), "loader should be callable"),  # type: ignore[arg-type]
-        (lambda: cluster_files_reader("x", 2), "give trainer_id, once"),
-        (lambda: cluster_files_reader("x", 2, 0, train_id=0), "give trainer_id, once"),
+        (lambda: cluster_files_reader("x", 2), "pass trainer_id exactly once"),
+        (lambda: cluster_files_reader("x", 2, 0, train_id=0), "pass trainer_id exactly once"),
         (lambda: cluster_files_reader("x", 2, 2), "must be 0 to 1"),
     ]
     for call, told in wrong:

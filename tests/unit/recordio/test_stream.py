@@ -95,9 +95,9 @@ def test_buffers_are_records_and_texts_and_numbers_are_not(tmp_path: Path) -> No
     with Writer(tmp_path / "file") as writer:
         writer.write(bytearray(b"changed later"))  # type: ignore[arg-type]
         writer.write(memoryview(array.array("I", [1, 2])))  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="a record is bytes, not str"):
+        with pytest.raises(TypeError, match="a record must be bytes, not str"):
             writer.write("text")  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="a record is bytes, not int"):
+        with pytest.raises(TypeError, match="a record must be bytes, not int"):
             writer.write(5)  # type: ignore[arg-type]
     assert list(Reader(tmp_path / "file")) == [b"changed later", b"\x01\0\0\0\x02\0\0\0"]
 
@@ -147,7 +147,7 @@ def test_what_was_given_before_a_failure_is_written(tmp_path: Path) -> None:
     with Writer(tmp_path / "file") as writer:
         with pytest.raises(RuntimeError, match="no more"):
             writer.write_all(failing())
-        with pytest.raises(TypeError, match="a record is bytes, not int"):
+        with pytest.raises(TypeError, match="a record must be bytes, not int"):
             writer.write_all([b"ten", b"fun", 5])  # type: ignore[list-item]
         writer.write_all([b"abc", b"def", bytearray(b"ghi")])  # type: ignore[list-item]
     assert list(Reader(tmp_path / "file")) == [b"one", b"two", b"six", b"ten", b"fun", b"abc", b"def", b"ghi"]
@@ -225,7 +225,7 @@ def test_what_was_flushed_can_be_read_while_more_is_written(tmp_path: Path) -> N
 
 def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
     file = _written(tmp_path / "file", [b"one"])
-    with pytest.raises(FileNotFoundError, match="nothing that matches"):
+    with pytest.raises(FileNotFoundError, match="no file matches"):
         Reader(tmp_path / "other-*")
     with pytest.raises(ValueError, match="trainer_id is 2 and must be 0 to 1"):
         Reader(file, trainer_id=2, trainer_count=2)
@@ -238,7 +238,7 @@ def test_mistakes_are_told_in_words(tmp_path: Path) -> None:
             closed.write(record)
     with pytest.raises(ValueError, match="is closed"):
         closed.flush()
-    with IndexedReader(file) as indexed, pytest.raises(IndexError, match="has 1 records, and no number 7"):
+    with IndexedReader(file) as indexed, pytest.raises(IndexError, match="has 1 records: there is no record 7"):
         indexed[7]
 
 

@@ -125,7 +125,7 @@ def test_what_cannot_be_meant_is_refused_with_what_to_do_and_nothing_is_made(ser
         ({"queues": ["lon"]}, "queues", "did you mean 'long'?"),
         ({"quota": {"running_jobs": -1}}, "running_jobs", "0 or more"),
         ({"quotas": {"moon": {}}}, "quotas.moon", "it has local"),
-        ({"quotas": {"local": {"space_bytes": 1}}}, "space_bytes", "on all together"),
+        ({"quotas": {"local": {"space_bytes": 1}}}, "space_bytes", "set it for all clusters"),
         ({"extension": {"a": "x" * 70_000}}, "extension", "is the most"),
         ({"description": "x" * 1001}, "description", "is the most"),
         ({"colour": 1}, "colour", "not a known field"),

@@ -1,7 +1,7 @@
-"""The changes of the database's tables, one file each in versions/, oldest first; `HEAD` is the newest.
+"""Migrates the database's tables; versions/ has one file per change, oldest first, and `HEAD` is the newest.
 
-A file that has been released is never edited: databases in use have it behind them. `HEAD` is written out so that
-a start with nothing to migrate need not load Alembic; a test compares the two.
+Invariant: the operations of a released file are never changed, since databases in use have applied them. `HEAD` is a
+constant so that a start with nothing to migrate need not load Alembic; a test checks it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEAD = "0013"
 VERSION_TABLE = "alembic_version"
 
-# PostgreSQL sorts as its operator's language does, and rebuilds no index when a new system sorts otherwise.
+# PostgreSQL sorts by the operator's locale, and does not rebuild indexes when a system upgrade changes the order.
 _SORT_BY_CODE_POINT = """
 DO $$ DECLARE found record; BEGIN
   FOR found IN SELECT table_name, column_name FROM information_schema.columns
@@ -27,30 +27,30 @@ DO $$ DECLARE found record; BEGIN
   END LOOP;
 END $$
 """
-_SINCE_THE_FIRST = frozenset({VERSION_TABLE, "users", "jobs", "history"})
+_FIRST_TABLES = frozenset({VERSION_TABLE, "users", "jobs", "history"})
 
 
 def are_ours(tables: AbstractSet[str]) -> bool:
-    """Whether a database with these tables is one of this program's, or a new one."""
-    return not tables or tables >= _SINCE_THE_FIRST
+    """Whether a database with these tables is new or belongs to this program."""
+    return not tables or tables >= _FIRST_TABLES
 
 
 def revision(connection: Connection) -> str | None:
-    """What the tables were last migrated to; None: there are none yet."""
+    """The current revision of the tables; None if there are no tables yet."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
 
 
 def known_revisions() -> list[str]:
-    """Every revision this program can start from, newest first."""
+    """Every revision that this program can migrate from, newest first."""
     from alembic.script import ScriptDirectory
 
     return [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()]
 
 
 def upgrade(connection: Connection, to: str = HEAD) -> None:
-    """Bring the database to a revision inside the caller's transaction."""
+    """Migrate the database to a revision inside the caller's transaction."""
     from alembic import command
 
     config = _config()
@@ -64,7 +64,7 @@ def _config() -> Config:
     from alembic.config import Config
 
     config = Config()
-    # The option goes through ConfigParser, which reads % as its own.
+    # ConfigParser treats % as special.
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config

@@ -1,4 +1,4 @@
-"""Run by Alembic for each upgrade: on the connection, and in the transaction, that `migrations.upgrade` was given."""
+"""Run by Alembic for each upgrade, on the connection and in the transaction given to `migrations.upgrade`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paddlecloud.store.schema import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    # SQLite changes tables in transactions too: a start that is killed half-way leaves the database as it was.
+    # SQLite supports DDL in transactions: a start that is killed half-way leaves the database unchanged.
     transactional_ddl=True,
     render_as_batch=True,
 )

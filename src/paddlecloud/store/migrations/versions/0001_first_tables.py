@@ -1,4 +1,4 @@
-"""The first tables: users and what they identify with, jobs, their attempts, tasks and history."""
+"""Creates the first tables: users and their credentials, jobs, attempts, tasks and history."""
 
 from __future__ import annotations
 

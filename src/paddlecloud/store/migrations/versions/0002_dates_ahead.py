@@ -1,5 +1,4 @@
-"""How far ahead of the server's clock the requests of an access key have been dated: they are not good again after
-a restart."""
+"""Adds the latest future date accepted for each access key, so that no request can be replayed after a restart."""
 
 from __future__ import annotations
 

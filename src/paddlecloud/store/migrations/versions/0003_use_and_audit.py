@@ -1,4 +1,4 @@
-"""Limits on each cluster, how long every attempt ran, the tree of every job, and who did what."""
+"""Adds limits per cluster, attempts' run times, jobs' trees, and the audit log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _quotas() -> None:
 
 
 def _attempts() -> None:
-    """Of an attempt that is over, only the last one's times can still be told."""
+    """Fill in times only for each job's last attempt; those of earlier attempts are unknown."""
     op.add_column("attempts", sa.Column("user", sa.Text))
     op.add_column("attempts", sa.Column("running_at", _time))
     op.add_column("attempts", sa.Column("stopped_at", _time))

@@ -1,4 +1,4 @@
-"""What finished jobs have left behind, so that it can be counted, kept by age and size, and told of when it is gone."""
+"""Adds the files that finished jobs left behind, to count, retain and report them."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def upgrade() -> None:
         sa.Column("removed_by", sa.Text, nullable=False),
     )
     op.create_index("ix_remains_age", "remains", ["kind", "ended_at", "stage"])
-    # Without it the database would read all of this table for each job that is forgotten.
+    # Without this index, deleting a job would scan the whole table.
     op.create_index("ix_idempotency_job", "idempotency", ["job"])

@@ -1,4 +1,4 @@
-"""Registry secrets, published files, what users keep and may keep in the PFS, and jobs that are out of the lists."""
+"""Adds registry logins, published files, PFS usage and limits, and hidden jobs."""
 
 from __future__ import annotations
 

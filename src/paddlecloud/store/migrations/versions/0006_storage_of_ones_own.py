@@ -1,4 +1,4 @@
-"""Keys to buckets of users' own, and how far the files of the jobs that named them are."""
+"""Adds keys to users' own buckets, and the transfer progress of their jobs."""
 
 from __future__ import annotations
 

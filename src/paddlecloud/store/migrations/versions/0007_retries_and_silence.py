@@ -1,4 +1,4 @@
-"""How often a job was started again, by why, and since when nothing of it moves."""
+"""Adds a job's retries by reason, and since when it has been quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clusters of its list a job has passed by, and why."""
+"""Adds the clusters of a job's list that it no longer tries, with the reasons."""
 
 from __future__ import annotations
 

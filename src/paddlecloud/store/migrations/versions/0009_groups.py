@@ -1,4 +1,4 @@
-"""Groups of users with their limits, folders that are shared with groups, and what else is known of users."""
+"""Adds groups with their limits, folders shared with groups, and users' email and extension."""
 
 from __future__ import annotations
 

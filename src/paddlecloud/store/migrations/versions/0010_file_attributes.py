@@ -1,4 +1,4 @@
-"""What clients of HDFS say about files, and are told again."""
+"""Adds the file attributes that HDFS clients set and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs of OpenPAI were written as, their secrets, and tags of jobs."""
+"""Adds OpenPAI jobs' original configs, their secrets, and job tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs are listed, sorted and counted by, without reading what they were asked for; and passes that were ended."""
+"""Adds columns to list, sort and count jobs without reading their specs, and revoked session tokens."""
 
 from __future__ import annotations
 

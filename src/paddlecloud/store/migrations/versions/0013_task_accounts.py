@@ -1,4 +1,4 @@
-"""Numbers of the accounts that tasks run as."""
+"""Adds the numbers of the accounts that tasks run as."""
 
 from __future__ import annotations
 
