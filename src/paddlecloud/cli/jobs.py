@@ -157,7 +157,8 @@ def _ls(args: Namespace) -> None:
             known = {job.id: _news(job) for job in jobs}
             jobs = client.list(states=states, name=args.name, user=args.user, everyone=args.all, limit=limit)
             changed = [job for job in reversed(jobs) if known.get(job.id) != _news(job)]
-            print_jobs(changed, args.output, "", headed=not known)
+            if changed:
+                print_jobs(changed, args.output, "", headed=not known)
 
 
 def _news(job: Job) -> tuple[object, ...]:
