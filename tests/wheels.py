@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def wheel(folder: Path, name: str, source: str, *, version: str = "1.0", needs: Sequence[str] = ()) -> Path:
-    """A wheel of one module."""
+def wheel(
+    folder: Path, name: str, source: str, *, version: str = "1.0", needs: Sequence[str] = (), script: str = ""
+) -> Path:
+    """A wheel of one module; `script` is a command that calls its `main`."""
     about = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     files = {
@@ -18,6 +20,8 @@ def wheel(folder: Path, name: str, source: str, *, version: str = "1.0", needs: 
         f"{about}/METADATA": metadata + "".join(f"Requires-Dist: {one}\n" for one in needs),
         f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    if script:
+        files[f"{about}/entry_points.txt"] = f"[console_scripts]\n{script} = {name}:main\n"
     record = "".join(f"{path},sha256={_digest(text)},{len(text)}\n" for path, text in files.items())
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"{name}-{version}-py3-none-any.whl"

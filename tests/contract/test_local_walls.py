@@ -41,7 +41,7 @@ def test_no_task_changes_what_another_runs_as_python(room: Room) -> None:
     room.run(of("alice", room.launch(change)))
     bobs = of("bob", room.launch("python -c 'print(1)'; ls ${PATH%%:*}"))
     assert room.run(bobs).exit_code == 0
-    assert log(bobs) == "1\npython\npython3\n"
+    assert log(bobs) == "1\npip\npip3\npython\npython3\n"
 
 
 def test_what_is_above_the_data_folder_cannot_be_moved_away_to_look_into_it(room: Room, home: Path) -> None:

@@ -32,6 +32,7 @@ from paddlecloud.model.job import Placement, Resources
 from paddlecloud.model.task import Report, TaskState
 from paddlecloud.runtime import ports, processes, removal, rootless, taskfile, wake
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably
+from paddlecloud.runtime.layer import commands
 
 log = logging.getLogger(__name__)
 
@@ -311,10 +312,9 @@ def _search_path(root: Path, interpreter: str) -> Sequence[str]:
     """PATH of a task; a script, not a link, stands for `python`, since an interpreter finds its library by its path."""
     folder = root / "bin"
     folder.mkdir(exist_ok=True)
-    quoted = "'" + interpreter.replace("'", "'\\''") + "'"
-    for name in ("python", "python3"):
+    for name, text in commands(interpreter).items():
         part = folder / f".{name}"
-        part.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
+        part.write_text(text)
         part.chmod(0o755)
         part.rename(folder / name)
     system = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]

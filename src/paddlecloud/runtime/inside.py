@@ -11,6 +11,7 @@ from paddlecloud.runtime import (
     cgroups,
     inputs,
     landlock,
+    layer,
     namespaces,
     owners,
     privileges,
@@ -74,7 +75,7 @@ class Inside(NamedTuple):
             os.chdir(self.task.cwd or self.folder.work)
             _default_signals()
             self._fence()
-            os.execve(*program, self.environment)
+            os.execve(*program, self._variables())
         except BaseException as error:  # nothing may unwind into the supervisor's code in this process
             os.write(self.words, (mark(error) + describe(error)).encode("utf-8", "replace"))
         finally:
@@ -89,6 +90,12 @@ class Inside(NamedTuple):
         text = _SCRIPTS[self.task.shell].format(command=self.command, quoted=quoted)
         smallfiles.write_new(self.folder.script, text.encode("utf-8", "surrogateescape"), 0o600)
         return "/bin/bash", ["bash", self.folder.script]
+
+    def _variables(self) -> "dict[str, str]":
+        if self.building:
+            return self.environment
+        python = self.task.interpreter if self.packages is None else f"{self.packages}/env/bin/python"
+        return layer.environment(self.environment, self.task.home, python, self.task.search_path[0])
 
     def _enter_mounts(self) -> None:
         assert self.machine is not None

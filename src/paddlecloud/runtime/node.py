@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Mapping
 
-from paddlecloud.runtime import allocation, allowed, cgroups, namespaces, ports, processes, smallfiles
+from paddlecloud.runtime import allocation, allowed, cgroups, layer, namespaces, ports, processes, smallfiles
 from paddlecloud.runtime.allocation import AllocationError
 from paddlecloud.runtime.folder import Ended, TaskFolder, claim
 from paddlecloud.runtime.inside import describe
@@ -91,14 +91,9 @@ def _search_path(folder: TaskFolder) -> list[str]:
     """PATH of the task, in which `python` is the interpreter that runs this."""
     commands = f"{folder.path}/bin"
     os.makedirs(commands, exist_ok=True)
-    for name in ("python", "python3"):
-        smallfiles.write_new(f"{commands}/{name}", f'#!/bin/sh\nexec {_quoted(sys.executable)} "$@"\n'.encode(), 0o755)
+    for name, text in layer.commands(sys.executable).items():
+        smallfiles.write_new(f"{commands}/{name}", text.encode(), 0o755)
     return [commands, os.path.dirname(sys.executable), *_SYSTEM_PATH]
-
-
-def _quoted(word: str) -> str:
-    """As a shell reads it. shlex can do it too, for three milliseconds of every task."""
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _started_before(folder: TaskFolder) -> int:

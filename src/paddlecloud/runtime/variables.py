@@ -177,8 +177,15 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         "PATH",
         EVERY,
-        "where commands are found; `python` and `python3` are the configured interpreter",
-        lambda task: ":".join(task.search_path),
+        "where commands are found; `python` and `python3` are the configured interpreter, `pip` and `pip3` its own; "
+        "~/.local/bin has what pip installs",
+        lambda task: ":".join([*task.search_path[:1], f"{task.home}/.local/bin", *task.search_path[1:]]),
+    ),
+    Variable(
+        "PIP_BREAK_SYSTEM_PACKAGES",
+        EVERY,
+        "1: `pip install` works with Debian's Python too; it writes to HOME, where this task alone sees it",
+        _always("1"),
     ),
     Variable(
         "PWD",
