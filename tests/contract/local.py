@@ -108,6 +108,7 @@ class Room:
             search_path=["/usr/bin", "/bin"],
             grace_seconds=1,
             gate_seconds=1,
+            build_seconds=60,
             interpreter=sys.executable,
             environments=None,
             uv=None,

@@ -10,8 +10,9 @@ import pytest
 
 from paddlecloud.backends import local
 from paddlecloud.backends.base import Launch
-from paddlecloud.files.environments import Environments
+from paddlecloud.files.environments import Environments, Kept
 from paddlecloud.model.task import TaskState
+from paddlecloud.runtime.environments import CACHE
 from tests.contract.local import Room, log
 from tests.launches import ended, started, wait_for
 from tests.waiting import wait_until
@@ -35,7 +36,12 @@ def folder_with(room: Room, packages: Path, *lines: str, name: str = "requiremen
 
 
 def built(room: Room) -> list[str]:
-    return [kept.name for kept in Environments(room.folder / "environments").all()]
+    return [kept.name for kept in environments(room)]
+
+
+def environments(room: Room) -> list[Kept]:
+    """All but the cache of builds, which is beside them."""
+    return [kept for kept in Environments(room.folder / "environments").all() if kept.name != CACHE]
 
 
 def run(room: Room, command: str, tree: Path, **more: object) -> tuple[TaskState, str]:
@@ -74,6 +80,15 @@ def test_another_content_is_another_environment(room: Room, packages: Path) -> N
     assert "hello from a package" in run(room, USE, folder_with(room, packages, "greeting==1.0"))[1]
     assert "hello again" in run(room, USE, folder_with(room, packages, "greeting==2.0"))[1]
     assert len(built(room)) == 2
+
+
+def test_environments_of_a_user_share_the_files_that_they_have_in_common(room: Room, packages: Path) -> None:
+    wheel(packages, "more", "WORDS = 'and more'\n")
+    assert "hello" in run(room, USE, folder_with(room, packages, "greeting"))[1]
+    assert "hello" in run(room, USE, folder_with(room, packages, "greeting", "more"))[1]
+    files = list((room.folder / "environments").glob("*/*/env/lib/python*/site-packages/greeting.py"))
+    assert len(files) == 2
+    assert len({file.stat().st_ino for file in files}) == 1, "one file, linked"
 
 
 @pytest.mark.parametrize("tool", ["uv", "pip"])
@@ -122,8 +137,8 @@ def test_a_build_that_was_broken_off_is_begun_again(room: Room, packages: Path) 
     tree = folder_with(room, packages, "greeting")
     launch = room.launch(USE, tree=tree)
     room.backend.start(launch)
-    wait_for(room.backend, launch.handle, started)
     wait_until(lambda: built(room), "its folder is there")
+    assert not started(room.backend.report([launch.handle])[launch.handle]), "its program has not begun"
     os.kill(room.supervisor(launch), signal.SIGKILL)
     wait_for(room.backend, launch.handle, ended)
     state, said = run(room, USE, tree)
@@ -136,11 +151,12 @@ def test_an_environment_goes_only_while_nobody_runs_in_it(room: Room, packages: 
     room.backend.start(launch)
     wait_until(lambda: "hello" in log(launch), "it runs in its environment")
     kept = Environments(room.folder / "environments")
-    [one] = kept.all()
+    [one] = environments(room)
     assert not kept.remove(one.user, one.name, lambda: None)
     room.backend.stop(launch.handle)
     wait_for(room.backend, launch.handle, ended)
     wait_until(lambda: kept.remove(one.user, one.name, lambda: None), "its lock is let go of")
+    assert kept.remove(one.user, CACHE, lambda: None)
     assert list((room.folder / "environments" / one.user).iterdir()) == []
     assert "hello from a package" in run(room, USE, tree)[1]
 
@@ -152,9 +168,10 @@ def test_what_a_build_leaves_leads_the_server_nowhere(room: Room, packages: Path
     tree = folder_with(room, packages, "greeting")
     launch = room.launch(USE, tree=tree)
     room.run(launch)
-    [one] = Environments(room.folder / "environments").all()
+    [one] = environments(room)
     made = room.folder / "environments" / one.user
-    assert sorted(path.name for path in made.iterdir()) == [one.name, f"{one.name}.lock", f"{one.name}.ready"]
+    names = [f"{name}{ending}" for name in (one.name, CACHE) for ending in ("", ".lock", ".ready")]
+    assert sorted(path.name for path in made.iterdir()) == sorted(names)
     assert [path.name for path in (made / one.name).iterdir()] == ["env"]
     plant = f"for name in ready ready.part .ready; do ln -sf {elsewhere} $VIRTUAL_ENV/../$name; done"
     run(room, plant, tree)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paddlecloud.backends import slurmscript
-from paddlecloud.backends.base import RefusedError
+from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.slurmcalls import Commands
 from paddlecloud.model.state import StopReason
 from paddlecloud.model.task import Report, TaskState
@@ -67,6 +69,29 @@ def test_a_time_limit_of_slurm_is_wall_time_whatever_the_task_makes_of_it(room: 
     assert (report.stop, report.tasks[0].state) == (StopReason.WALL_TIME, TaskState.FAILED)
     assert "longer than Slurm allows" in report.why
     assert {task.state for one in seen[:-1] for task in one.tasks} == {TaskState.RUNNING}
+
+
+def test_slurms_time_leaves_room_for_packages_to_be_built(room: SlurmRoom, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "requirements.txt").write_text("--no-index\n")
+
+    def minutes(launch: Launch) -> str:
+        [job] = room.jobs_of(launch)
+        return room.slurm.run("squeue", "--noheader", "-j", job, "--format=%l").strip()
+
+    def started_with(**more: Any) -> str:
+        launch = dataclasses.replace(room.launch(FOREVER, tree=tree, **more), wall_time_seconds=60)
+        room.backend.start(launch)
+        wait_for(room.backend, launch.handle, started)
+        limit = minutes(launch)
+        room.backend.stop(launch.handle)
+        room.end_of(launch)
+        return limit
+
+    assert started_with() == "31:00"
+    assert started_with(requirements="none") == "1:00"
+    assert started_with(options={"partition": "short"}) == "1:00", "which gives no more"
 
 
 @pytest.mark.root

@@ -10,7 +10,7 @@ TITLE = "The life of a job"
 MEANINGS = {
     JobState.SUBMIT: "accepted, not looked at yet",
     JobState.QUEUE: "no room now; the record says why and, where known, when there will be",
-    JobState.SCHEDULE: "placed; its tasks are being started",
+    JobState.SCHEDULE: "placed; its tasks are being started, or its packages built, which `queue_reason` says",
     JobState.RUNNING: "all its tasks have started; a move to itself marks it as hanging, or no more",
     JobState.KILLING: "its tasks are being stopped; the reason decides how it ends",
     JobState.SUCCESS: "the tasks that decide its end succeeded",

@@ -28,6 +28,7 @@ class Setup:
     wake: Callable[[], None]
     grace_seconds: float
     gate_seconds: float
+    build_seconds: float
     environments: Path | None = None
     hidden: tuple[Path, ...] = ()  # what tasks must not reach
     view: Callable[[], View] = lambda: WHOLE_MACHINE  # what they see of the machine
@@ -70,6 +71,7 @@ def _local(setup: Setup) -> Backend:
         wake=setup.wake,
         grace_seconds=setup.grace_seconds,
         gate_seconds=setup.gate_seconds,
+        build_seconds=setup.build_seconds,
         environments=setup.environments,
         uv=find_uv(),
         hidden=setup.hidden,
@@ -96,6 +98,7 @@ def _slurm(setup: Setup) -> Backend:
             pack=setup.pack,
             grace_seconds=setup.grace_seconds,
             gate_seconds=setup.gate_seconds,
+            build_seconds=setup.build_seconds,
             environments=setup.environments,
             hidden=setup.hidden,
             view=setup.view,

@@ -59,6 +59,7 @@ class LocalBackend:
         wake: Callable[[], None] = lambda: None,
         grace_seconds: float = 30.0,
         gate_seconds: float = 60.0,
+        build_seconds: float = 1800.0,
         python: str | None = None,
         environments: Path | None = None,  # where virtual environments are kept, by user; None: none are made
         uv: str | None = None,  # the program that builds them; None: pip does
@@ -82,6 +83,7 @@ class LocalBackend:
         self._wake = wake
         self._grace_seconds = grace_seconds
         self._gate_seconds = gate_seconds
+        self._build_seconds = build_seconds
         self._pids_limit = pids_limit
         self._hidden = Hidden(hidden)
         self._view = view
@@ -243,6 +245,7 @@ class LocalBackend:
             search_path=self._search_path,
             grace_seconds=self._grace_seconds,
             gate_seconds=self._gate_seconds,
+            build_seconds=self._build_seconds,
             interpreter=self._interpreter,
             environments=self._environments,
             uv=self._uv,

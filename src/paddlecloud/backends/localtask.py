@@ -82,14 +82,15 @@ class LocalTask:
             os.close(lock)
 
     def _write_lost(self, reason: str) -> Ended:
-        started_at = None if self._begun is None else self._begun.started_at
+        so_far = self.folder.so_far
+        started_at = None if self._begun is None else so_far.started_at(self._begun.started_at)
         return self._write(
             Ended(
                 reason=reason,
                 started_at=started_at,
                 ended_at=self._clock().timestamp(),
                 lost=True,
-                restarts=self.folder.so_far.restarts,
+                restarts=so_far.restarts,
             )
         )
 

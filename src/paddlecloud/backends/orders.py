@@ -45,6 +45,7 @@ class Here:
     search_path: Sequence[str]
     grace_seconds: float
     gate_seconds: float
+    build_seconds: float
     interpreter: str
     environments: Path | None
     uv: str | None
@@ -119,6 +120,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         pids_limit=here.pids_limit,
         grace_seconds=here.grace_seconds,
         gate_seconds=here.gate_seconds,
+        build_seconds=here.build_seconds,
         hidden=[str(folder) for folder in here.hidden],
         uid=launch.uid if here.own_accounts else None,
         whole_machine=here.whole_machine,

@@ -38,7 +38,7 @@ from paddlecloud.model.inputs import shipped_name
 from paddlecloud.model.job import Resources, TaskPlacement
 from paddlecloud.model.task import Report, TaskReport, TaskState
 from paddlecloud.model.views import Forecast
-from paddlecloud.runtime import away, lease, removal, taskfile
+from paddlecloud.runtime import away, environments, lease, removal, taskfile
 from paddlecloud.runtime.allocation import SLURM
 from paddlecloud.runtime.folder import TaskFolder, stop_file, sync_folder, write_durably, write_synced
 from paddlecloud.runtime.node import TASKS
@@ -46,6 +46,7 @@ from paddlecloud.runtime.node import TASKS
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+_TOO_LONG = "time limit"  # in what Slurm says of a job that asks for more than its partition gives
 _LOOKS_SHARE = 10  # of the time, one part in so many goes into asking Slurm at most
 # How long the end of a task may be on its way after Slurm has told the end of the job; by then one that still runs on a
 # node that Slurm cannot reach has ended itself.
@@ -61,6 +62,7 @@ class Cluster:
     options: Mapping[str, str]  # of sbatch, for every job
     grace_seconds: float = 30.0
     gate_seconds: float = 60.0
+    build_seconds: float = 1800.0
     environments: Path | None = None
     hidden: Sequence[Path] = ()
     view: Callable[[], View] = lambda: WHOLE_MACHINE  # of tasks that run as the server's own account
@@ -119,7 +121,7 @@ class SlurmBackend:
             if found := self._jobs_of(held):
                 held.submitted(found[0].id, account)
                 return
-        held.submitted(self._calls.submit(self._script(launch, folder), account), account)
+        held.submitted(self._submit(launch, folder, account), account)
 
     def report(self, handles: Collection[str]) -> Mapping[str, Report]:
         held = {}
@@ -342,6 +344,7 @@ class SlurmBackend:
             search_path=[],
             grace_seconds=self._cluster.grace_seconds,
             gate_seconds=self._cluster.gate_seconds,
+            build_seconds=self._cluster.build_seconds,
             interpreter=self._cluster.python,
             environments=Path(away.ENVIRONMENTS) if far else self._cluster.environments,
             uv=None,
@@ -357,7 +360,17 @@ class SlurmBackend:
             unisolated=account is not None or self._allow_unisolated(),
         )
 
-    def _script(self, launch: Launch, folder: str) -> str:
+    def _submit(self, launch: Launch, folder: str, account: str | None) -> int:
+        """Hand it over with room for its packages to be built; where the partition gives less, without."""
+        room = self._build_seconds(launch) if launch.wall_time_seconds is not None else 0.0
+        try:
+            return self._calls.submit(self._script(launch, folder, room), account)
+        except RefusedError as error:
+            if not room or _TOO_LONG not in error.message.lower():
+                raise
+            return self._calls.submit(self._script(launch, folder, 0.0), account)
+
+    def _script(self, launch: Launch, folder: str, build_seconds: float) -> str:
         python = [self._cluster.python, "-I", "-S"]
         return slurmscript.render(
             launch,
@@ -367,7 +380,14 @@ class SlurmBackend:
             output=os.devnull if self._cluster.url else f"{folder}/{OUTPUT}",
             wall_time_seconds=launch.wall_time_seconds,
             own_nodes=launch.own_nodes and not self._cluster.pack,
+            build_seconds=build_seconds,
         )
+
+    def _build_seconds(self, launch: Launch) -> float:
+        """How long the packages of a job may take to be built, if it names any."""
+        tree = None if launch.tree is None else str(launch.tree)
+        builds = launch.python or environments.named(tree, launch.requirements)
+        return self._cluster.build_seconds if builds else 0.0
 
     def _fetching(self, launch: Launch) -> list[str]:
         """What a node needs to know to fetch the rest; not among the arguments, which all can see."""

@@ -107,7 +107,9 @@ class Held:
         for name, known in self._tasks.items():
             if not known.state.ended:
                 self._tasks[name] = self._look_at(TaskFolder(f"{self.folder}/{name}"), known)
-        if self.begun_at is None and any(task.state is not TaskState.STARTING for task in self._tasks.values()):
+        if self.begun_at is None and any(
+            task.state is not TaskState.STARTING or task.building for task in self._tasks.values()
+        ):
             self.begun_at = time.monotonic()
         return list(self._tasks.values())
 

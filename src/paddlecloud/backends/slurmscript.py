@@ -95,11 +95,12 @@ def render(
     command: Sequence[str],
     output: str,
     wall_time_seconds: int | None,
+    build_seconds: float = 0.0,
     prelude: Sequence[str] = (),
     own_nodes: bool = False,
 ) -> str:
     """The script; `command` starts the runtime on a node after the lines of `prelude`, `output` is where the script's
-    own words go."""
+    own words go. `build_seconds` are what packages may take to be built before the job's own time begins."""
     parts = groups(launch, own_nodes=own_nodes)
     common = [
         f"--job-name={launch.handle}",
@@ -110,7 +111,7 @@ def render(
         # login shell for each job: on many a cluster that takes longer than the job.
         "--export-file=/dev/null",
         "--chdir=/",
-        *([] if wall_time_seconds is None else [f"--time={math.ceil(wall_time_seconds / 60)}"]),
+        *([] if wall_time_seconds is None else [f"--time={math.ceil((wall_time_seconds + build_seconds) / 60)}"]),
     ]
     asked = [_option(name, value) for name, value in sorted(options.items()) if value.lower() != _LEFT_OUT]
     blocks = [[*common, *part.options(), *asked] for part in parts]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from paddlecloud.model.task import TaskReport, TaskState
+from paddlecloud.model.task import BUILDING, TaskReport, TaskState
 from paddlecloud.runtime.folder import Begun, Ended, SoFar
 
 
 def running(name: str, begun: Begun, so_far: SoFar) -> TaskReport:
+    """Of a task that was begun: until its environment is built, its program has not."""
+    if so_far.building:
+        return TaskReport(name=name, state=TaskState.STARTING, reason=f"{BUILDING}: {so_far.building}")
     return TaskReport(
         name=name,
         state=TaskState.RUNNING,
-        started_at=_time(begun.started_at),
+        started_at=_time(so_far.started_at(begun.started_at)),
         restarts=so_far.restarts,
         quiet_since=_time(so_far.quiet_since),
     )

@@ -98,7 +98,9 @@ def query_lines(detail: JobDetail, now: datetime) -> list[str]:
         "public_bcc": str(int(spec.public_bcc)),
         "public_bos": str(int(spec.public_bos)),
         **({"queue": spec.queue} if spec.queue else {}),
-        "queue_reason": explain.why_waiting(job, detail.forecast, now) if job.state.waiting else detail.sending,
+        "queue_reason": explain.why_waiting(job, detail.forecast, now)
+        if job.state.waiting
+        else job.building or detail.sending,
         "start_cmd": trainer.command,
         "start_time": show.local_time(job.started_at),
         "wall_time": "" if job.wall_time_seconds is None else format_duration(job.wall_time_seconds),

@@ -33,7 +33,7 @@ def why_waiting(job: Job, forecast: Forecast | None, now: datetime) -> str:
 
 def why(job: Job, forecast: Forecast | None, now: datetime) -> str:
     """Why a job is where it is: what it waits for, that it seems to hang, or what has ended it."""
-    if job.state.waiting:
+    if job.state.waiting or job.building:
         return why_waiting(job, forecast, now)
     if job.quiet_since is not None:
         silent = describe_duration((now - job.quiet_since).total_seconds())
@@ -43,7 +43,8 @@ def why(job: Job, forecast: Forecast | None, now: datetime) -> str:
 
 def state_line(detail: JobDetail, now: datetime) -> str:
     """A job's state in one line, with why it waits."""
-    why = why_waiting(detail.job, detail.forecast, now) if detail.job.state.waiting else ""
+    waits = detail.job.state.waiting or detail.job.building
+    why = why_waiting(detail.job, detail.forecast, now) if waits else ""
     return f"{detail.job.state.label}: {why}" if why else detail.job.state.label
 
 

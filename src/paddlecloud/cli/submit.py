@@ -6,6 +6,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -17,9 +18,10 @@ from paddlecloud.cli.logs import Lines
 from paddlecloud.cli.parser import Parser, Setup, add_output, new_folder, path
 from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
-from paddlecloud.cli.watch import see_placed
+from paddlecloud.cli.watch import see_built, see_placed
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Hang, Retry
+from paddlecloud.model.state import JobState
 from paddlecloud.model.units import describe_counts, format_duration
 from paddlecloud.sdk.spec import COMPATS, DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
 
@@ -109,11 +111,16 @@ def tell(job: Job, output: str) -> None:
 
 
 def follow_states(client: Client, job: str) -> JobDetail:
-    """Print each change of state with its time until the end (seed 002's watch_mode)."""
+    """Print each change of state with its time until the end (the manual's watch_mode)."""
+
+    def tell(at: datetime, state: JobState, why: str) -> None:
+        words = f"  {printable(why)}" if why else ""
+        shell.say(f"{show.local_time(at)}  {job}  {show.state_text(state, sys.stdout)}{words}", flush=True)
+
     for moved in client.events(job, follow=True):
-        why = f"  {printable(moved.why)}" if moved.why else ""
-        state = show.state_text(moved.to_state, sys.stdout)
-        shell.say(f"{show.local_time(moved.at)}  {moved.job}  {state}{why}", flush=True)
+        tell(moved.at, moved.to_state, moved.why)
+        if moved.to_state is JobState.SCHEDULE:
+            see_built(client, job, lambda building: tell(shell.now(), JobState.SCHEDULE, building))
     return client.get(job)
 
 

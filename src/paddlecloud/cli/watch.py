@@ -1,11 +1,13 @@
-"""Being with a job that waits: its state and the reason are said once, and again when they change."""
+"""Being with a job that does not run yet: why is said once, and again when that changes."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from paddlecloud.cli import explain, shell
+from paddlecloud.model.state import JobState
 
 if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
@@ -30,4 +32,15 @@ def see_placed(client: Client, job: str, *, deadline: float | None = None) -> Jo
             return detail
         pause = _PAUSES[min(tries, len(_PAUSES) - 1)]
         time.sleep(pause if left is None else min(pause, left))
+        tries += 1
+
+
+def see_built(client: Client, job: str, tell: Callable[[str], None]) -> None:
+    """Look while a placed job has not begun to run, and tell what is built for it."""
+    told, tries = "", 0
+    while (found := client.get(job).job).state is JobState.SCHEDULE:
+        if found.building and found.building != told:
+            told = found.building
+            tell(told)
+        time.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
         tries += 1

@@ -38,6 +38,8 @@ class TaskNews(Struct, frozen=True, kw_only=True):
     started_at: float
     restarts: int = 0
     quiet_since: float | None = None
+    building: str = ""  # what its environment is built from, before its program begins
+    began: float | None = None  # when its program did, if its environment had to be built first
     end: TaskEnd | None = None
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from paddlecloud.model import paths
 from paddlecloud.model.state import JobState, StopReason
+from paddlecloud.model.task import BUILDING
 
 TRAINER = "trainer"
 PSERVER = "pserver"
@@ -275,7 +276,13 @@ class Job(Struct, frozen=True, kw_only=True):
     @property
     def waits_there(self) -> bool:
         """It is placed on a cluster that keeps a queue of its own, and waits there: to its user it is queued."""
-        return self.state is JobState.SCHEDULE and bool(self.queue_reason)
+        return self.state is JobState.SCHEDULE and bool(self.queue_reason) and not self.building
+
+    @property
+    def building(self) -> str:
+        """What is built before its programs begin, in words; "": nothing."""
+        begun = self.state is JobState.SCHEDULE and self.queue_reason.startswith(BUILDING)
+        return self.queue_reason if begun else ""
 
     @property
     def seen(self) -> Job:

@@ -43,7 +43,7 @@ def advance(
     """The next move of a placed job, given what its backend answered; None in `report`: it holds nothing. `jumps` are
     those of the clock that `now` is from."""
     if job.state is JobState.SCHEDULE:
-        return _started(report, now)
+        return _not_built(job, report, now, attempts_limit) or _started(report, now)
     if job.state is JobState.RUNNING:
         ended = _ended(job, report, now, attempts_limit) or _over_wall_time(job, now, jumps)
         return ended or (None if report is None else _quiet(job, report, now))
@@ -111,6 +111,20 @@ def first_failed(report: Report) -> TaskReport | None:
     """The task that failed first, by the time its end was seen on its node."""
     failed = [task for task in report.tasks if task.state is TaskState.FAILED]
     return min(failed, key=lambda task: (task.ended_at is None, task.ended_at), default=None)
+
+
+def _not_built(job: Job, report: Report | None, now: datetime, attempts_limit: int) -> Move | None:
+    """The end of a job of which a task failed before its program began: its packages could not be built."""
+    if report is None or report.stop is not None:
+        return None
+    unbuilt = [task for task in report.tasks if task.state is TaskState.FAILED and task.started_at is None]
+    if not unbuilt or _role_failed(job, report) is None:
+        return None
+    why = f"{unbuilt[0].name} failed first: {unbuilt[0].outcome}"
+    if not report.ended:
+        return Move(to=JobState.KILLING, at=now, why=why, stop=StopReason.TASK_FAILED, error=why)
+    at = _last_end(report, now)
+    return _again_or_failed(job, StopReason.TASK_FAILED, why, now, at, attempts_limit, report)
 
 
 def _started(report: Report | None, now: datetime) -> Move | None:

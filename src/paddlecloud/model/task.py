@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from paddlecloud.model.state import StopReason
 
+BUILDING = "building packages"  # what a reason begins with while a job's environment is built
+
 
 class TaskState(StrEnum):
     STARTING = "starting"
@@ -38,6 +40,11 @@ class TaskReport(Struct, frozen=True, kw_only=True):
     tail: str = ""
 
     @property
+    def building(self) -> str:
+        """What is built before its program begins; "": nothing."""
+        return self.reason if self.state is TaskState.STARTING else ""
+
+    @property
     def outcome(self) -> str:
         """How it ended, in words: "exit code 3", "killed by SIGSEGV (segmentation fault)", "out of memory"."""
         if self.reason:
@@ -64,6 +71,11 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def started(self) -> bool:
         return all(task.state is not TaskState.STARTING for task in self.tasks)
+
+    @property
+    def building(self) -> str:
+        """What is built before its programs begin; "": nothing."""
+        return next((task.building for task in self.tasks if task.building), "")
 
     @property
     def ended(self) -> bool:

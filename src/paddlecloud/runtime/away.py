@@ -224,6 +224,8 @@ class _Carrier:
             "started_at": started_at,
             "restarts": so_far.restarts,
             "quiet_since": so_far.quiet_since,
+            "building": so_far.building,
+            "began": so_far.began,
         }
         if ended is not None:
             news["restarts"] = ended.restarts

@@ -1,7 +1,8 @@
 """A job's own Python packages: one virtual environment for each content, built once and shared by its user's jobs.
 
 It is built where it stays, since a virtual environment cannot be moved, and is whole once its mark is there. Its lock
-is held by who builds it, and shared by all who run in it, so that nobody removes it under them.
+is held by who builds it, and shared by all who run in it, so that nobody removes it under them. Beside a user's
+environments is the cache of their builds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import fcntl
 import json
 import os
 import re
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import Iterator, NamedTuple
 
 from paddlecloud.runtime import removal, smallfiles
 from paddlecloud.runtime.folder import write_durably
@@ -21,6 +23,7 @@ FOUND = ("requirements.txt", "pyproject.toml")  # in a job's folder, without bei
 _FORMAT = 1
 READY = ".ready"
 LOCK = ".lock"
+CACHE = "cache"  # of what its builds fetched and built, beside a user's environments
 _OWN, _MACHINES = b"own", b"machine's"  # what the mark says: run in it, or in the machine's own, which has it all
 
 # What names the package that a build failed at, in the words of pip and of uv.
@@ -53,6 +56,15 @@ class Environment(NamedTuple):
         return cls(folder, "", "", False, None)
 
     @property
+    def what(self) -> str:
+        """What it is built from."""
+        return os.path.basename(self.file) or f"Python {self.python}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.what}, with {'uv' if self.uv else 'pip'}"
+
+    @property
     def bin(self) -> str:
         return f"{self.folder}/env/bin"
 
@@ -79,6 +91,30 @@ class Environment(NamedTuple):
         removal.remove(os.path.dirname(self.folder), os.path.basename(self.folder))
         os.mkdir(self.folder, 0o755)
 
+    @contextmanager
+    def cached(self, owner: int | None) -> Iterator[None]:
+        """Has the cache of its user's builds in its folder for the time of a build, if no other build has it: links
+        between the two are possible in one mount alone, and the build may write in its own folder alone. `owner` is
+        the account that builds."""
+        beside = Environment.at(f"{os.path.dirname(self.folder)}/{CACHE}")
+        here = f"{self.folder}/{CACHE}"
+        fd = lock(beside)
+        try:
+            alone = try_lock(fd, shared=False)
+            if alone and os.path.isdir(beside.folder):
+                os.rename(beside.folder, here)
+            else:
+                os.mkdir(here, 0o755)
+                if owner is not None:
+                    os.chown(here, owner, owner, follow_symlinks=False)
+            yield
+            if alone and _is_folder(here) and not os.path.lexists(beside.folder):
+                os.rename(here, beside.folder)
+                write_durably(beside.mark, b"")
+            removal.remove(self.folder, CACHE)
+        finally:
+            os.close(fd)
+
     def complete(self) -> None:
         os.sync()  # before the mark: after a power cut it must not stand in a half of what it marks
         satisfied = not os.path.isdir(f"{self.folder}/env")
@@ -93,14 +129,16 @@ class Environment(NamedTuple):
         import shlex
 
         quoted = {name: shlex.quote(value) for name, value in self._asdict().items() if isinstance(value, str)}
-        env = shlex.quote(f"{self.folder}/env")
+        env, cache = shlex.quote(f"{self.folder}/env"), shlex.quote(f"{self.folder}/{CACHE}")
         steps = [_SATISFIED.format(**quoted)] if self.machines else []
         if self.uv is not None:
             steps.append("export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1")  # as pip: a lab's own authority is the system's
-            steps.append("export UV_LINK_MODE=copy")  # its cache goes with the task, and is on another mount
+            # What is in the cache is linked: environments of one user share what they have in common.
+            steps.append(f"export UV_CACHE_DIR={cache} UV_LINK_MODE=hardlink")
             steps.append(f"{quoted['uv']} venv --no-project --quiet --python {quoted['python']} {env}")
             install = f"{quoted['uv']} pip install --python {env}/bin/python -r {quoted['file']}"
         else:
+            steps.append(f"export PIP_CACHE_DIR={cache}")
             steps.append(f"{quoted['python']} -m venv {env}")
             install = _PIP.format(env=env, **quoted)
         return "\n".join(["set -e", *steps, *([install] if self.file else [])])
@@ -161,14 +199,20 @@ def culprit(log: str) -> str:
     return max(found, default=(0, ""))[1].rstrip(".,:;'`\")")
 
 
-def _named(task: TaskFile) -> str:
-    if task.requirements == NONE or (not task.requirements and task.tree is None):
+def named(tree: str | None, requirements: str) -> str:
+    """The file of a job's folder that names its packages; "": none does."""
+    if requirements == NONE or (not requirements and tree is None):
         return ""
-    if not task.requirements:
-        return next((name for name in FOUND if _names_packages(f"{task.tree}/{name}", str(task.tree))), "")
-    if task.tree is None or not _is_inside(f"{task.tree}/{task.requirements}", task.tree):
-        raise MissingError(f"{task.requirements}, which is to name its packages, is not in the job's folder")
-    return task.requirements
+    if requirements:
+        return requirements
+    return next((name for name in FOUND if _names_packages(f"{tree}/{name}", str(tree))), "")
+
+
+def _named(task: TaskFile) -> str:
+    name = named(task.tree, task.requirements)
+    if name and (task.tree is None or not _is_inside(f"{task.tree}/{name}", task.tree)):
+        raise MissingError(f"{name}, which is to name its packages, is not in the job's folder")
+    return name
 
 
 def _names_packages(path: str, tree: str) -> bool:
@@ -181,6 +225,11 @@ def _names_packages(path: str, tree: str) -> bool:
 def _is_inside(path: str, tree: str) -> bool:
     """A file of the job's folder; a link that leads out of it is none."""
     return os.path.isfile(path) and os.path.realpath(path).startswith(os.path.realpath(tree) + "/")
+
+
+def _is_folder(path: str) -> bool:
+    """Of one's own: a build may have put a link in its place."""
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _interpreter(task: TaskFile) -> str:

@@ -48,10 +48,16 @@ class Ended(NamedTuple):
 
 
 class SoFar(NamedTuple):
-    """The content of `so-far`, which alone changes while the task runs."""
+    """The content of `so-far`, which alone changes while the task runs. `building` is there before `pid`."""
 
     restarts: int = 0  # how often it was started again
     quiet_since: float | None = None  # it does nothing any more
+    building: str = ""  # its program has not begun: its environment is built, from this
+    began: float | None = None  # when its program did, if its environment had to be built first
+
+    def started_at(self, begun_at: float) -> float | None:
+        """When its program began, of a task that is watched since `begun_at`; None: it has not."""
+        return None if self.building else self.began or begun_at
 
 
 class TaskFolder:
@@ -160,6 +166,9 @@ class TaskFolder:
 
     def write_so_far(self, so_far: SoFar) -> None:
         write_durably(self._so_far, self._saying(so_far._asdict()))
+
+    def forget_so_far(self) -> None:
+        os.unlink(self._so_far)
 
     def write_ended(self, ended: Ended) -> None:
         text = self._saying(ended._asdict())

@@ -20,8 +20,9 @@ from paddlecloud.runtime.folder import sync_folder
 from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.machine import Machine, survey
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.order import Order, read_order
 from paddlecloud.runtime.root import etc_files
-from paddlecloud.runtime.run import Order, read_order, supervise
+from paddlecloud.runtime.run import supervise
 from paddlecloud.runtime.taskfile import TaskFile
 
 REQUEST_BYTES = 8192

@@ -19,7 +19,8 @@ from paddlecloud.runtime.inside import describe
 from paddlecloud.runtime.machine import Machine, survey
 from paddlecloud.runtime.namespaces import Isolation
 from paddlecloud.runtime.noted import Note
-from paddlecloud.runtime.run import Order, read_order, supervise
+from paddlecloud.runtime.order import Order, read_order
+from paddlecloud.runtime.run import supervise
 from paddlecloud.runtime.taskfile import TaskFile
 
 TASKS = "tasks"  # a file in the handle's folder: the names of its tasks, by number

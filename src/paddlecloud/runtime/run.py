@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from paddlecloud.runtime import (
     below,
@@ -24,22 +24,19 @@ from paddlecloud.runtime import (
     processes,
     signals,
     smallfiles,
-    taskfile,
-    variables,
     wake,
     workdir,
 )
 from paddlecloud.runtime.activity import Activity
 from paddlecloud.runtime.cgroups import Groups, Leaf, Limits
 from paddlecloud.runtime.environments import Environment
-from paddlecloud.runtime.folder import Begun, Ended, SoFar, TaskFolder, leave
+from paddlecloud.runtime.folder import Begun, Ended, SoFar, leave
 from paddlecloud.runtime.inside import Inside, describe
-from paddlecloud.runtime.machine import Machine
 from paddlecloud.runtime.memory import MemoryWatch
 from paddlecloud.runtime.namespaces import Isolation
+from paddlecloud.runtime.order import Order, packages
 from paddlecloud.runtime.outcome import Outcome, decode, not_started
-from paddlecloud.runtime.root import Plan, plan
-from paddlecloud.runtime.taskfile import TaskFile, TaskFileError
+from paddlecloud.runtime.taskfile import TaskFile
 from paddlecloud.runtime.tasklog import TaskLog, results
 
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -49,33 +46,6 @@ _SILENT_WAIT_SECONDS = 3.0
 _OUT_OF_MEMORY = "out of memory"
 _REVOKED = "ended by its node: its cluster had ended the job, and another attempt may write to its results"
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory")
-
-
-class Order(NamedTuple):
-    """A task as it was read before the fork: what is done there is done once, and copies no page."""
-
-    folder: TaskFolder
-    task: TaskFile | None
-    environment: dict[str, str]
-    machine: Machine | None  # its root folder is built from this; None: it runs in the machine's own root
-    plan: Plan | None  # of that root folder, for a task that needs no environment
-    problem: str  # what keeps it from starting, or ""
-
-
-def read_order(
-    path: str, look: Callable[[TaskFile], Machine] | None, settle: Callable[[TaskFile], TaskFile] | None = None
-) -> Order:
-    """`look` looks at this machine for a task; None: tasks get no root folder here. `settle` completes what the task
-    file cannot know."""
-    folder = TaskFolder(path)
-    try:
-        task = taskfile.read(folder.task_file)
-        task = task if settle is None else settle(task)
-    except (OSError, TaskFileError) as error:
-        return Order(folder, None, {}, None, None, describe(error))
-    machine = None if look is None else look(task)
-    planned = None if machine is None else plan(task, folder, machine, None, building=False)
-    return Order(folder, task, variables.environment(task), machine, planned, "")
 
 
 def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callable[[], float]) -> Ended | None:
@@ -90,19 +60,23 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     smallfiles.write("/proc/self/comm", b"paddlecloud-run")
     namespaces.forbid_tracing()
     leaf = groups.leaf(f"{folder.handle}.{folder.task}")
+    wanted, problem = packages(order.task)
+    if wanted is not None and not wanted.ready:
+        folder.write_so_far(SoFar(building=wanted.words))  # before `pid`, or it would be seen to run
     started_at = clock()
     folder.write_begun(Begun(processes.own_identity(), started_at, leaf.folders))
     if order.task is not None:
         wake.knock(order.task.wake)
-    outcome, tail = _run(order, isolation, leaf, clock)
+    outcome, tail = _run(order._replace(problem=order.problem or problem), wanted, isolation, leaf, clock)
+    so_far = folder.so_far
     ended = Ended(
         exit_code=outcome.exit_code,
         signal=outcome.signal,
         reason=outcome.reason,
-        started_at=started_at,
+        started_at=so_far.started_at(started_at),
         ended_at=clock(),
         tail=tail,
-        restarts=folder.so_far.restarts,
+        restarts=so_far.restarts,
         told=outcome.told,
         lost=outcome.lost,
     )
@@ -113,7 +87,9 @@ def supervise(order: Order, isolation: Isolation, groups: Groups, clock: Callabl
     return ended
 
 
-def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], float]) -> tuple[Outcome, str]:
+def _run(
+    order: Order, wanted: Environment | None, isolation: Isolation, leaf: Leaf, clock: Callable[[], float]
+) -> tuple[Outcome, str]:
     """What became of the task, and the end of the log of one that failed."""
     if order.task is None:
         return not_started(order.problem), ""
@@ -125,7 +101,7 @@ def _run(order: Order, isolation: Isolation, leaf: Leaf, clock: Callable[[], flo
         if order.problem:
             outcome = not_started(order.problem)
         else:
-            outcome = _Supervision(order, order.task, isolation, leaf, log, clock).run()
+            outcome = _Supervision(order, order.task, wanted, isolation, leaf, log, clock).run()
     except OSError as error:
         processes.end_all_children()
         outcome = not_started(describe(error), error)
@@ -148,6 +124,7 @@ class _Supervision:
         self,
         order: Order,
         task: TaskFile,
+        wanted: Environment | None,
         isolation: Isolation,
         leaf: Leaf,
         log: TaskLog,
@@ -164,7 +141,9 @@ class _Supervision:
         self._log = log
         self._limits = Limits(task.cpus, task.cpu_limit, task.memory_bytes, task.pids_limit)
         self._command = task.command
+        self._wanted = wanted
         self._packages: str | None = None
+        self._began: float | None = None  # when its program began, if its environment had to be built first
         self._filled = False  # a run before has filled the working directory
         self._restarts = 0
         self._stopping = False
@@ -194,7 +173,7 @@ class _Supervision:
         outcome = self._run_once()
         while not outcome.final and self._restarts < self._task.restarts and not self._stopped_meanwhile():
             self._restarts += 1
-            self._tell(SoFar(restarts=self._restarts))
+            self._tell(SoFar(restarts=self._restarts, began=self._began))
             self._log.restart(f"--- restart {self._restarts} of {self._task.restarts}: {outcome.words} ---")
             outcome = self._run_once()
         if outcome.final or self._stopping or not self._task.restarts:
@@ -208,40 +187,57 @@ class _Supervision:
 
     def _prepare(self) -> Outcome | None:
         """Have the environment that the task asks for; what keeps it from that, or None."""
-        try:
-            wanted = environments.wanted(self._task)
-        except (environments.MissingError, OSError) as error:
-            return not_started(describe(error), error)
+        wanted = self._wanted
         if wanted is None:
             return None
+        until = time.monotonic() + self._task.build_seconds
         lock = environments.lock(wanted)  # held, at the end, for as long as this process lives
         while not (environments.try_lock(lock, shared=True) and wanted.ready):
             if environments.try_lock(lock, shared=False) and not wanted.ready:
-                problem = self._build(wanted)
+                problem = self._build(wanted, until)
                 if problem is not None:
                     return problem
                 continue
             if self._folder.stopped or signals.await_next(time.monotonic() + _BUILD_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return Outcome(reason="stopped before it started")
+            if time.monotonic() > until:
+                return not_started(f"another task builds its environment: {self._too_late}")
             os.close(lock)
             lock = environments.lock(wanted)  # whoever removes an environment removes its lock
         wanted.use()
+        self._begin()
         if not wanted.is_machines:
             self._packages = wanted.folder
             path = f"{wanted.bin}:{self._environment['PATH']}"
             self._environment = {**self._environment, "PATH": path, "VIRTUAL_ENV": f"{wanted.folder}/env"}
         return None
 
-    def _build(self, wanted: Environment) -> Outcome | None:
-        what = os.path.basename(wanted.file) or f"Python {self._task.python}"
-        self._log.note(f"building its environment from {what}, with {'uv' if wanted.uv else 'pip'}")
+    def _begin(self) -> None:
+        """Tell that the environment is there: only now does the task run."""
+        if not self._folder.so_far.building:
+            return
+        self._began = self._clock()
+        try:
+            self._folder.write_so_far(SoFar(began=self._began))
+        except OSError:  # on a full disk what it takes is counted as run, which is better than never to run
+            self._folder.forget_so_far()
+        wake.knock(self._task.wake)
+
+    @property
+    def _too_late(self) -> str:
+        return f"it is not done within {self._task.build_seconds / 60:g} min (jobs.build_limit)"
+
+    def _build(self, wanted: Environment, until: float) -> Outcome | None:
+        what = wanted.what
+        self._log.note(f"building its environment from {wanted.words}")
         wanted.clear()
         if self._own_account is not None:
             os.chown(wanted.folder, self._own_account, self._own_account, follow_symlinks=False)
         began = time.monotonic()
         self._packages, self._command = wanted.folder, wanted.script()
-        outcome = self._run_once(building=True)
+        with wanted.cached(self._own_account):
+            outcome = self._run_once(until)
         self._packages, self._command = None, self._task.command
         if outcome.succeeded:
             wanted.complete()
@@ -250,7 +246,7 @@ class _Supervision:
             return None
         if self._stopping:
             return outcome
-        at = environments.culprit(self._log.tail())
+        at = self._too_late if time.monotonic() > until else environments.culprit(self._log.tail())
         reason = f"its environment could not be built from {what}: {at or outcome.words}"
         return outcome._replace(reason=reason, final=True)
 
@@ -286,18 +282,19 @@ class _Supervision:
         self._stopping = True
         return True
 
-    def _run_once(self, *, building: bool = False) -> Outcome:
+    def _run_once(self, until: float | None = None) -> Outcome:
+        """Run the command; with `until`, when it is over at the latest, it is one that builds the environment."""
         try:
             self._leaf.create(self._limits)
-            command, reader = self._start(building)
-            status = self._watch(command)
+            command, reader = self._start(building=until is not None)
+            status = self._watch(command, until)
             out_of_memory = self._leaf.ran_out_of_memory() or (self._memory is not None and self._memory.ran_out)
         finally:
             cgroups.end(self._leaf.folders)
         problem = smallfiles.read_all(reader).decode("utf-8", "replace")
         return not_started(problem) if problem else self._outcome(status, out_of_memory)
 
-    def _start(self, building: bool) -> tuple[int, int]:
+    def _start(self, *, building: bool) -> tuple[int, int]:
         reader, writer = os.pipe()
         inside = Inside(
             task=self._task,
@@ -324,15 +321,16 @@ class _Supervision:
         os.close(writer)
         return command, reader
 
-    def _watch(self, command: int) -> int:
+    def _watch(self, command: int, until: float | None) -> int:
         """Wait for the end of the command, and of all below it once they are told to stop, so that a trainer may save
         its model although the shell that started it is gone; the command's wait status."""
         status: int | None = None
         deadline: float | None = None
-        activity = Activity(self._task, self._log.fd, self._clock) if self._task.quiet_seconds else None
+        watched = self._task.quiet_seconds and until is None
+        activity = Activity(self._task, self._log.fd, self._clock) if watched else None
         self._memory = None if "memory" in self._leaf.limiting else MemoryWatch(self._task.memory_bytes)
         while status is None or (deadline is not None and processes.has_children()):
-            found = self._next_signal(deadline, activity if deadline is None else None)
+            found = self._next_signal(until if deadline is None else deadline, activity if deadline is None else None)
             if found == signal.SIGTERM and deadline is None:
                 self._stopping = True
                 deadline = time.monotonic() + self._task.grace_seconds
@@ -358,7 +356,7 @@ class _Supervision:
             if any(now >= watch.next_look and watch.look() for watch in ending):
                 return None
             if activity is not None and now >= activity.next_look and activity.look():
-                self._tell(SoFar(restarts=self._restarts, quiet_since=activity.quiet_since))
+                self._tell(SoFar(self._restarts, activity.quiet_since, began=self._began))
             times = [watch.next_look for watch in ([*ending, activity] if activity else ending)]
             found = signals.await_next(min(times if deadline is None else [*times, deadline], default=None))
             if found is not None or (deadline is not None and time.monotonic() >= deadline):

@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from paddlecloud.runtime import smallfiles
 
-FORMAT = 9
+FORMAT = 10
 PORT, TENSORFLOW, MASTER, COORDINATOR = range(4)  # what each of a task's ports is for
 
 
@@ -87,6 +87,7 @@ class TaskFile(NamedTuple):
     pids_limit: int
     grace_seconds: float
     gate_seconds: float  # how long a trainer waits for its pservers to listen
+    build_seconds: float  # how long its environment may take to be built
     hidden: list[str]  # folders and files of the server: in these, only what is this task's own can be reached
     uid: int | None  # the account that it runs as; None: the server's own
     whole_machine: bool  # it sees all that its account may see; else what is listed, and `visible`

@@ -23,7 +23,7 @@ from paddlecloud.model.errors import NotFoundError, PaddleCloudError, Unreachabl
 from paddlecloud.model.job import DEFAULT, Job, Placement, Resources
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import JobState, StopReason
-from paddlecloud.model.task import Report
+from paddlecloud.model.task import BUILDING, Report
 from paddlecloud.scheduler.launch import launch
 from paddlecloud.scheduler.plan import Snapshot, plan
 from paddlecloud.scheduler.queues import Queues
@@ -238,8 +238,8 @@ class Round:
         """Start a placed job; the move it makes if its backend will not have it."""
         if job.placement is None:
             return None
-        if (report := look.reports.get(job.handle)) is not None and report.waits:
-            return None  # the cluster has it in its own queue
+        if (report := look.reports.get(job.handle)) is not None and (report.waits or report.building):
+            return None  # the cluster has it in its own queue, or its packages are built
         try:
             tree = self._folders.tree_of(job)
             backend = self._clusters[job.placement.cluster]
@@ -355,18 +355,27 @@ def _changed_reasons(live: Mapping[str, Job], reasons: Mapping[str, str]) -> dic
 
 
 def _waits_there(look: _Look) -> dict[str, str]:
-    """What clusters with queues of their own say of jobs that wait there: of each at first, then of some again."""
+    """Why placed jobs do not run yet: what clusters with queues of their own say, or that packages are built. Of each
+    at first, then of some again."""
     found = {
         job.id: _in_words(report)
         for job in look.live.values()
-        if job.state is JobState.SCHEDULE and (report := look.reports.get(job.handle)) is not None and report.waits
+        if job.state is JobState.SCHEDULE
+        and (report := look.reports.get(job.handle)) is not None
+        and (report.waits or report.building)
     }
-    new = {job: why for job, why in found.items() if not look.live[job].queue_reason}
+    new = {job: why for job, why in found.items() if _is_new(look.live[job].queue_reason, why)}
     front = itertools.islice(found.items(), _REASONS_KEPT_FRESH)
     return {**new, **{job: why for job, why in front if look.live[job].queue_reason != why}}
 
 
+def _is_new(known: str, why: str) -> bool:
+    return not known or (why.startswith(BUILDING) and not known.startswith(BUILDING))
+
+
 def _in_words(report: Report) -> str:
+    if report.building:
+        return report.building
     if report.about_at is None:
         return report.waits
     return f"{report.waits}; it is expected to start at about {report.about_at:%Y-%m-%d %H:%M} UTC"

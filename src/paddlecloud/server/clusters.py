@@ -44,6 +44,7 @@ def load_backends(
                 wake=wake,
                 grace_seconds=settings.jobs.grace.total_seconds(),
                 gate_seconds=settings.jobs.pserver_wait.total_seconds(),
+                build_seconds=settings.jobs.build_limit.total_seconds(),
                 environments=folder.environments,
                 hidden=kept_from_tasks(settings),
                 view=partial(view_of, settings, cluster, several_users),

@@ -85,6 +85,11 @@ class JobSettings:
         kinds.duration(0),
         "How long trainers wait, at most, for the pservers to listen; 0s: not at all.",
     )
+    build_limit: timedelta = setting(
+        timedelta(minutes=30),
+        kinds.duration(1),
+        "How long the packages of a job may take to be built, before it runs; then it fails.",
+    )
     attempts: int = setting(
         3, kinds.whole(1, 100), "How often a job is started that loses its node, or asks for it by exit code 101."
     )

@@ -141,12 +141,13 @@ class Shipping:
         if not os.path.isdir(folder.path):
             raise NotFoundError(f"{job.handle} is not on a cluster whose nodes tell of it here")
         news = _within(news, job.created_at.timestamp(), self._clock().timestamp())
+        so_far = SoFar(news.restarts, news.quiet_since, news.building, news.began)
+        if so_far != folder.so_far and news.end is None:
+            folder.write_so_far(so_far)
         if folder.begun is None and folder.ended is None:
             folder.write_begun(Begun(Identity("", 0, 0), news.started_at, ()))
         if news.end is not None and folder.ended is None:
-            folder.write_ended(_ended(news))
-        elif (so_far := SoFar(news.restarts, news.quiet_since)) != folder.so_far and news.end is None:
-            folder.write_so_far(so_far)
+            folder.write_ended(_ended(news, so_far))
         self._wake()
 
     def append_log(self, job: Job, task: str, offset: int, piece: bytes) -> LogLength:
@@ -186,10 +187,11 @@ def _within(news: TaskNews, first: float, now: float) -> TaskNews:
         return max(least, min(time, now))
 
     started_at = clamped(news.started_at, first)
+    began = None if news.began is None else clamped(news.began, started_at)
     end = news.end
     if end is not None and end.ended_at is not None:
-        end = replace(end, ended_at=clamped(end.ended_at, started_at))
-    return replace(news, started_at=started_at, end=end)
+        end = replace(end, ended_at=clamped(end.ended_at, began or started_at))
+    return replace(news, started_at=started_at, began=began, end=end)
 
 
 def _check_news(news: TaskNews) -> None:
@@ -198,6 +200,7 @@ def _check_news(news: TaskNews) -> None:
     for name, time in (
         ("started_at", news.started_at),
         ("quiet_since", news.quiet_since),
+        ("began", news.began),
         ("end.ended_at", end.ended_at),
     ):
         if time is not None and not 0 <= time < _LATEST:
@@ -207,18 +210,18 @@ def _check_news(news: TaskNews) -> None:
             raise InvalidError(f"{name} must be from 0 to 255", field=name)
     if not 0 <= news.restarts < 2**31:
         raise InvalidError("restarts must be 0 or above", field="restarts")
-    if len(end.reason) > _REASON_LETTERS or len(end.tail) > _TAIL_LETTERS:
-        raise InvalidError("end.reason and end.tail may have a few lines, and no more", field="end")
+    if max(len(end.reason), len(news.building)) > _REASON_LETTERS or len(end.tail) > _TAIL_LETTERS:
+        raise InvalidError("building, end.reason and end.tail may have a few lines, and no more", field="end")
 
 
-def _ended(news: TaskNews) -> Ended:
+def _ended(news: TaskNews, so_far: SoFar) -> Ended:
     end = news.end
     assert end is not None
     return Ended(
         exit_code=end.exit_code,
         signal=end.signal,
         reason=end.reason,
-        started_at=news.started_at,
+        started_at=so_far.started_at(news.started_at),
         ended_at=end.ended_at,
         tail=end.tail,
         lost=end.lost,

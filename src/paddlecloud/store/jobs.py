@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, case, false, func, insert, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, case, false, func, insert, not_, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model import lifecycle
@@ -19,7 +19,7 @@ from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError
 from paddlecloud.model.job import Job, Moved
 from paddlecloud.model.lifecycle import Move
 from paddlecloud.model.state import WAITING, JobState
-from paddlecloud.model.task import Report, TaskReport
+from paddlecloud.model.task import BUILDING, Report, TaskReport
 from paddlecloud.model.views import JobPage
 from paddlecloud.store import attempts, buckets, configs, cursors, history, records
 from paddlecloud.store.attempts import Held, Span
@@ -62,7 +62,14 @@ _SET_CLUSTER_REASON = (
     .values(queue_reason=bindparam("reason"))
 )
 _SEEN_STATE = case(
-    (and_(job_table.c.state == JobState.SCHEDULE.value, job_table.c.queue_reason != ""), JobState.QUEUE.value),
+    (
+        and_(
+            job_table.c.state == JobState.SCHEDULE.value,
+            job_table.c.queue_reason != "",
+            not_(job_table.c.queue_reason.startswith(BUILDING)),
+        ),
+        JobState.QUEUE.value,
+    ),
     else_=job_table.c.state,
 )
 _HIDE = update(job_table).where(job_table.c.id == bindparam("hidden_id")).values(hidden=true())

@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, Select, and_, case, exists, false, func, or_, select
 
 from paddlecloud.model.state import FINAL, LIVE, JobState, StopReason
+from paddlecloud.model.task import BUILDING
 from paddlecloud.store.attempts import exit_codes
 from paddlecloud.store.db import Database
 from paddlecloud.store.schema import job_tags, jobs
@@ -224,7 +225,9 @@ def _listed(row: Row[Any], exit_code: int | None) -> Listed:
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
-        waits_there=row.state == JobState.SCHEDULE.value and bool(row.queue_reason),
+        waits_there=row.state == JobState.SCHEDULE.value
+        and bool(row.queue_reason)
+        and not row.queue_reason.startswith(BUILDING),
         found=bool(row.found),
         exit_code=exit_code,
     )

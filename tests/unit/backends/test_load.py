@@ -21,6 +21,7 @@ def _setup(root: Path, cpus: float | None = None) -> Setup:
         wake=lambda: None,
         grace_seconds=1,
         gate_seconds=1,
+        build_seconds=60,
         cpus=cpus,
     )
 

@@ -19,6 +19,7 @@ HERE = Here(
     search_path=["/bin"],
     grace_seconds=3,
     gate_seconds=4,
+    build_seconds=5,
     interpreter="/usr/bin/python3",
     environments=Path("/envs"),
     uv=None,

@@ -69,6 +69,36 @@ def test_a_job_that_failed_between_two_looks_still_shows_running_first() -> None
     assert sure(advance(running, report)).to is JobState.FAILED
 
 
+def _building(first: TaskReport) -> Report:
+    """A job of which two tasks are still being built for."""
+    reason = "building packages: requirements.txt, with uv"
+    others = (TaskReport(name=name, state=TaskState.STARTING, reason=reason) for name in ("trainer-1", "pserver-0"))
+    return Report(tasks=(first, *others))
+
+
+def test_a_job_whose_packages_are_built_stays_in_schedule_whatever_its_limits() -> None:
+    job = a_job(JobState.SCHEDULE, queue_reason="building packages: requirements.txt, with uv")
+    report = _building(TaskReport(name="trainer-0", state=RUNNING, started_at=NOW))
+    assert report.building == job.building == job.queue_reason
+    assert advance(job, report, NOW + timedelta(hours=1)) is None
+    assert lifecycle.overdue(job, NOW + timedelta(days=9), schedule_limit=timedelta(days=7)) is None
+    assert job.seen.state is JobState.SCHEDULE
+    assert a_job(JobState.SCHEDULE, queue_reason="Priority").seen.state is JobState.QUEUE
+
+
+def test_a_build_that_fails_ends_the_job_without_its_having_run() -> None:
+    failed = TaskReport(name="trainer-0", state=FAILED, reason="its environment could not be built", ended_at=NOW)
+    job = a_job(JobState.SCHEDULE)
+    move = sure(advance(job, _building(failed)))
+    assert (move.to, move.stop) == (JobState.KILLING, StopReason.TASK_FAILED)
+    assert move.error == "trainer-0 failed first: its environment could not be built"
+    killing = lifecycle.apply(job, move)
+    stopped = [replace(task, state=FAILED, ended_at=NOW) for task in _building(failed).tasks]
+    ended = lifecycle.apply(killing, sure(advance(killing, Report(tasks=tuple(stopped)))))
+    assert (ended.state, ended.error, ended.started_at) == (JobState.FAILED, move.error, None)
+    assert sure(advance(job, Report(tasks=tuple(stopped)))).to is JobState.FAILED
+
+
 def test_the_job_ends_with_its_trainers_and_the_pservers_are_stopped() -> None:
     job = a_job(JobState.RUNNING)
     move = sure(advance(job, a_report(SUCCEEDED, SUCCEEDED, RUNNING)))

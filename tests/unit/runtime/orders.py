@@ -49,6 +49,7 @@ ALONE = TaskFile(
     pids_limit=100,
     grace_seconds=10.0,
     gate_seconds=10.0,
+    build_seconds=60.0,
     hidden=[],
     uid=None,
     whole_machine=False,

@@ -27,7 +27,7 @@ def test_a_task_file_comes_back_as_it_was_written() -> None:
         ({"roles": [["trainer", 1]]}, "'roles' must be list"),
         ({"inputs": [["a"]]}, "'inputs' must be list"),
         ({"surprise": 1}, "'surprise' is not a known field"),
-        ({"format": 1}, "has format 1; this runtime reads format 9"),
+        ({"format": 1}, "has format 1; this runtime reads format 10"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], words: str) -> None:
