@@ -58,7 +58,7 @@ fuzz: $(VENV)/.dev ## ten thousand made-up calls with each kind of credential, a
 large: $(VENV)/.dev engines ## the contract of stores at full size: 100,000 files and 10 GiB, in a bucket too
 	LARGE_STORES=1 $(BIN)/python -m pytest -q tests/contract/test_files_stores.py -k "many_files or large_file"
 
-soak: $(VENV)/.dev ## an hour of jobs of every kind of end: memory and open files must stay flat
+soak: $(VENV)/.dev ## an hour of jobs of every kind of end, then random faults: memory and open files must stay flat
 	$(BIN)/python bench/soak.py --write
 
 lock: $(VENV)/.dev ## renew requirements/ from pyproject.toml

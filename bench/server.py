@@ -46,7 +46,7 @@ def running(
         else:
             subprocess.run([*command, "up"], env=env, check=True, stdout=subprocess.DEVNULL)
         try:
-            with Client(_profile(data)) as client:
+            with Client(profile_of(data)) as client:
                 yield client
         finally:
             subprocess.run([*command, "down"], env=env, check=True, stdout=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ def running(
                 process.wait()
 
 
-def _profile(data: Path) -> Profile:
+def profile_of(data: Path) -> Profile:
     server = json.loads((data / "server.json").read_text())
     key = json.loads((data / "embedded.json").read_text())
     return Profile(server=server["url"], user=key["user"], ak=key["ak"], sk=key["sk"])

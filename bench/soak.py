@@ -1,4 +1,7 @@
-"""Runs jobs of every kind for an hour on one server, whose memory, threads and open files must not grow."""
+"""Runs jobs of every kind for an hour on one server, whose memory, threads and open files must not grow.
+
+Random faults follow (bench/faults.py).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from bench import server  # noqa: E402
+from bench import faults, server  # noqa: E402
 from bench.table import grid, keep  # noqa: E402
 from paddlecloud.model.errors import ConflictError  # noqa: E402
 from paddlecloud.model.job import JobSpec, Resources, RoleSpec  # noqa: E402
@@ -179,12 +182,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="paddlecloud-soak-") as work:
         with server.running(CONFIG, below=Path(work)) as client:
             ends, wrong, samples = _soak(client, Path(work), 60 * given.minutes)
-    text = _told(ends, wrong, samples)
+    told, went_wrong = faults.run(random.SystemRandom().randrange(2**32))
+    text = f"{_told(ends, wrong, samples)}\n\n{told}"
     print(text)
     if given.write:
         keep("soak", text)
-    if wrong:
-        raise SystemExit(f"{len(wrong)} jobs did not end as expected: see the lines with wrong: above")
+    if wrong or went_wrong:
+        raise SystemExit("\n".join([f"{len(wrong)} jobs did not end as expected", *went_wrong]))
 
 
 def _soak(client: Client, work: Path, duration: float) -> tuple[Counter[str], list[str], list[Sample]]:

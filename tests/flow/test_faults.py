@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -66,8 +65,8 @@ def test_a_job_waits_while_no_file_can_be_opened(lab: Lab, tmp_path: Path) -> No
     try:
         go.touch()
         log = lab.data / "server.log"
-        wait_until(lambda: "Too many open files" in log.read_text(), "the second job could not be started")
-        time.sleep(2)  # for as many rounds as may, and none may fail the job
+        refused = f"{second}-2 waits to be started: Too many open files"
+        wait_until(lambda: refused in log.read_text(), "the second job could not be started twice")
     finally:
         resource.prlimit(server, resource.RLIMIT_NOFILE, (most, most))
     lab.ends(first, "success")

@@ -137,7 +137,7 @@ class SlurmBackend:
         silent = [one for handle, one in held.items() if one.id and seen[handle] is None and not self._is_new(one)]
         past = self._past([one.id for one in silent if one.id and not one.all_ended])
         return {
-            handle: Report(tasks=tuple(one.look()))
+            handle: slurmstate.ending(one.look(), self._clock(), told=one.told_tasks)
             if past is None and one in silent and not one.all_ended
             else self._judge(one, seen[handle] or (past or {}).get(one.id or 0))
             for handle, one in held.items()

@@ -255,6 +255,7 @@ class Round:
         except (NotFoundError, KeyError, OSError) as error:
             if isinstance(error, OSError) and error.errno in _PASSING:
                 self._pause(job, look.now, job.attempt)
+                log.warning("%s waits to be started: %s", job.handle, _described(error))
                 return Move(to=JobState.QUEUE, at=look.now, why=f"cannot be started yet: {_described(error)}")
             why = f"could not be started: {error}"
             log.error("%s %s", job.handle, why)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server.running import Running, running
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -62,6 +63,17 @@ def test_the_log_of_an_ended_job_is_closed(server: Running) -> None:
     server.reaches(job, "success")
     answer = server.ask("PUT", f"/v1/jobs/{job}/tasks/trainer-0/log?offset=0", b"x", token=token)
     assert (answer.status, answer.json()["code"]) == (409, "conflict")
+
+
+def test_of_an_older_attempt_nothing_is_taken_once_a_newer_one_has_begun(server: Running) -> None:
+    job = server.run()
+    older = token_of(server, job)
+    server.backends["local"].lose(f"{job}-1")
+    server.services.loop.wake()
+    wait_until(lambda: server.services.records.get(job).attempt == 2, "the next attempt has begun")
+    for path in ("log?offset=0", "output?offset=0&last=true&path=rank-0/x"):
+        assert server.ask("PUT", f"/v1/jobs/{job}/tasks/trainer-0/{path}", b"x", token=older).status == 401
+    assert not (server.results(job) / "rank-0" / "x").exists()
 
 
 @pytest.mark.parametrize(
