@@ -1,7 +1,7 @@
 """Data for training: files of records, as PaddlePaddle's RecordIO writes them, and datasets made of such files.
 
-`import recordio` gives the original's own names (`reader`, `writer`). It needs the standard library alone, but for
-snappy (the extra `recordio`) and two of the codecs.
+`import recordio` gives the original's own names (`reader`, `writer`). It needs the standard library alone, but for two
+of the codecs; the extra `recordio` makes snappy quick and small.
 """
 
 from __future__ import annotations
