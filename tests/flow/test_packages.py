@@ -154,6 +154,26 @@ def test_a_package_of_the_public_folder_is_run_where_it_is(server: Lab, ann: GoC
     assert ann.logs(name).endswith(said)
 
 
+def test_a_task_finds_its_files_by_the_name_that_its_user_has_for_the_datacenter(server: Lab, ann: GoClient) -> None:
+    there = GoClient(server.server["url"], ann.user, PASSWORD, datacenter="dlnel")
+    there.put_file(b"data", "part-0", f"{there.home}/space/part-0")
+    program = (
+        f"cat {there.home}/space/part-0 /pfs/local/home/{ann.user}/space/part-0; ls /pfs; echo x > {there.home}/made"
+    )
+    there.submit(str(server.folder(f"package-{next(NUMBERS)}", run_sh=program)), name="called", entry="sh run.sh")
+    assert is_over(there, "called")["succeeded"] == 1
+    assert there.logs("called").endswith("\ndatadatadlnel\nlocal\npublic\n")
+    assert ann.get_file(f"{ann.home}/made") == b"x\n"
+    server.folder("package", run_sh="ls /pfs\n")
+    job = submitted(server, "called-too", "-pservers", "0", "-datacenter", "beijing")
+    server.ends(job, "success")
+    assert server.out("logs", job) == "beijing\nlocal\npublic\n"
+    for odd in ("../etc", "a/b", "public", "."):
+        job = submitted(server, f"odd-{next(NUMBERS)}", "-pservers", "0", "-datacenter", odd)
+        server.ends(job, "success")
+        assert server.out("logs", job) == "local\npublic\n"
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_requirements_of_a_package_are_installed(server: Lab, ann: GoClient, named: bool) -> None:
     file = "needs.txt" if named else "requirements.txt"

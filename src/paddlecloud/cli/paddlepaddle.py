@@ -206,15 +206,16 @@ def _tell_image(client: Client, job: Job) -> None:
 
 
 def _datacenter(client: Client, asked: str | None, package: str) -> Mapping[str, str]:
-    """The datacenter that is meant; the manual lets the name in ~/.paddle/config be any word."""
+    """The datacenter that is meant, by the name that the user has for it, which the manual lets be any word."""
     homes = {one.name: one.home for one in client.pfs.datacenters()}
-    wanted = asked or client.profile.datacenter or next(iter(homes))
+    in_path = next(iter(pfs.normal(package)[1:2]), pfs.PUBLIC) if pfs.is_pfs(package) else pfs.PUBLIC
+    wanted = asked or client.profile.datacenter or (next(iter(homes)) if in_path == pfs.PUBLIC else in_path)
     tell_renamed(client.pfs, [f"/{pfs.ROOT}/{wanted}", package])
     try:
         name = pfs.datacenter(wanted, list(homes))
     except NotFoundError as error:
         raise InvalidError(error.message, field="datacenter") from None
-    return {"name": name, "home": homes[name]}
+    return {"name": wanted, "home": homes[name]}
 
 
 def _delete_arguments(parser: Parser) -> None:

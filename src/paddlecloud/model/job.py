@@ -181,6 +181,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     public_bos: bool = True
     bos_url: str = ""
     datacenter: str = ""
+    datacenter_alias: str = ""  # what its user calls it, if that is not its name: its tasks find the files so too
     package: str = ""  # the folder of the PFS that the job runs in; "": its uploaded files alone
     image: str = ""
     registry: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -79,7 +80,12 @@ class Tree:
 
     def mounts(self, job: Job) -> Sequence[Mount]:
         """What a task of this job finds below /pfs."""
-        return mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
+        found = mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
+        if not job.spec.datacenter_alias:
+            return found
+        named, called = (f"/{names.ROOT}/{name}/" for name in (job.spec.datacenter, job.spec.datacenter_alias))
+        more = [mount for mount in found if mount.target.startswith(named)]
+        return [*found, *(changed(mount, target=called + mount.target[len(named) :]) for mount in more)]
 
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
@@ -89,7 +95,8 @@ class Tree:
         except NotFoundError as error:
             raise InvalidError(error.message, field="datacenter") from None
         package = self._package(user, spec.package) if spec.package else ""
-        return replace(spec, datacenter=datacenter, package=package)
+        alias = names.alias(spec.datacenter, known)
+        return replace(spec, datacenter=datacenter, datacenter_alias=alias, package=package)
 
     def _package(self, user: User, path: str) -> str:
         """The normal form of the path of a folder that a job of this user may run in."""
