@@ -104,9 +104,7 @@ def test_a_package_is_sent_and_runs_as_seed_001_has_it(server: Lab, ann: GoClien
         train_py="import os\n"
         "role = os.environ['TRAINING_ROLE']\n"
         "print(role, os.getcwd(), os.environ['PADDLE_INIT_NUM_PASSES'], os.environ['TRAINERS'], flush=True)\n"
-        "open(os.environ['OUTPUT_PATH'] + '/model', 'w').write('weights')\n"
-        "import time\n"
-        "time.sleep(3 if role == 'PSERVER' else 0)\n",
+        "open(os.environ['OUTPUT_PATH'] + '/model', 'w').write('weights')\n",
     )
     assert ann.jobs() == {}
     ann.submit(

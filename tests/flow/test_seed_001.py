@@ -35,8 +35,6 @@ def gen_train_list(data_dir):
     with open("/train.list", "w") as f:
         f.write('\\n'.join(my_train_list))
 
-if os.environ["TRAINING_ROLE"] == "PSERVER":
-    import time; time.sleep(60)
 gen_train_list("")
 print(trainer := os.environ["PADDLE_INIT_TRAINER_ID"], open("/train.list").read().replace("\\n", " "), flush=True)
 """

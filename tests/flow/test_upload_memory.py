@@ -8,8 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import urllib3
 from hdfs import InsecureClient
 
+from paddlecloud.model.state import JobState
+from paddlecloud.server.datadir import DataFolder
+from paddlecloud.server.shipping import token_of
+from paddlecloud.store.secrets import Cipher
 from tests.flow.goclient import GoClient
 from tests.flow.lab import Lab
 from tests.flow.test_webhdfs import addresses, joined
@@ -80,6 +85,19 @@ def by_webhdfs(server: Lab, ann: Lab, total: int) -> None:
     client.write("sent", half, append=True)
 
 
+def by_task(server: Lab, ann: Lab, total: int) -> None:
+    """As a task on a machine that shares no disk with the server sends what it leaves."""
+    job = ann.out("submit", "--no-files", "--", "sleep 1000").strip()
+    client = server.client()
+    wait_until(lambda: client.get(job).job.state is JobState.RUNNING, "it runs")
+    token = token_of(Cipher(DataFolder(server.data).key), client.get(job).job.handle)
+    url = f"{server.server['url']}/v1/jobs/{job}/tasks/trainer-0/output?path=rank-0/model&offset="
+    pool = urllib3.PoolManager(headers={"Authorization": f"Bearer {token}"})
+    for offset in range(0, total, 8 * MIB):
+        assert pool.request("PUT", f"{url}{offset}", body=bytes(8 * MIB)).status == 200
+    ann.type("kill", job)
+
+
 WAYS = {
     "file put of the Go client": by_file_put,
     "cp of the Go client, first generation": by_cp(1),
@@ -90,6 +108,7 @@ WAYS = {
     "submit, packed": by_submit(MIB // 2),
     "submit, in chunks": by_submit(128 * MIB),
     "WebHDFS": by_webhdfs,
+    "a task's results": by_task,
 }
 
 

@@ -119,7 +119,7 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         memory_bytes=place.resources.memory_bytes,
         pids_limit=here.pids_limit,
         grace_seconds=here.grace_seconds,
-        gate_seconds=here.gate_seconds,
+        gate_seconds=_gate_seconds(launch, here),
         build_seconds=here.build_seconds,
         hidden=[str(folder) for folder in here.hidden],
         uid=launch.uid if here.own_accounts else None,
@@ -152,6 +152,11 @@ def _render(launch: Launch, here: Here, task: TaskLaunch, placed: dict[str, Task
         openpai={} if launch.openpai is None else _openpai(launch.openpai),
         note=_note(launch, here, is_first=bool(trainers) and task is trainers[0]),
     )
+
+
+def _gate_seconds(launch: Launch, here: Here) -> float:
+    awaited = [role.awaited_seconds for role in launch.roles if role.name == PSERVER]
+    return min([here.gate_seconds, *(seconds for seconds in awaited if seconds is not None)])
 
 
 def _openpai(told: OpenPai) -> dict[str, str]:

@@ -26,18 +26,21 @@ if TYPE_CHECKING:
 
 Item = Mapping[str, Any]
 
-# Flags of the modern set that one of the old ones says, and that one.
+# Flags of the modern set that do not go with the old ones, and what to do instead.
 _INSTEAD = {
-    "name": "-jobname",
-    "nodes": "-parallelism",
-    "cpus": "-cpu and -pscpu",
-    "memory": "-memory and -psmemory",
-    "gpus": "-gpu",
-    "job-type": "-gpu",
-    "distribute": "-pservers",
-    "file": "its fields as flags",
-    "no-files": "the package",
+    "name": "write -jobname",
+    "nodes": "write -parallelism",
+    "cpus": "write -cpu and -pscpu",
+    "memory": "write -memory and -psmemory",
+    "gpus": "write -gpu",
+    "job-type": "write -gpu",
+    "distribute": "write -pservers",
+    "file": "write its fields as flags",
+    "no-files": "name the package",
+    "keep-on-failure": "leave it out, a package stays in the PFS as its tasks leave it",
 }
+# Flags of the modern set that say what no old one does.
+_BESIDE = ("cluster", "queue", "priority", "retry", "hang", "requirements", "python", "slurm", "slurm_env")
 
 _FLAGS: Sequence[tuple[str, str, type, str]] = (
     ("jobname", "NAME", str, "the job's name (paddle-cluster-job): letters, digits, - and ."),
@@ -49,7 +52,7 @@ _FLAGS: Sequence[tuple[str, str, type, str]] = (
     ("pscpu", "N", int, "CPUs for each parameter server (1)"),
     ("psmemory", "SIZE", str, "memory for each parameter server (1Gi)"),
     ("entry", "CMD", str, "what a trainer runs, in the package; this or -topology"),
-    ("psentry", "CMD", str, "what a parameter server runs (the entry, with TRAINING_ROLE=PSERVER)"),
+    ("psentry", "CMD", str, "what a parameter server runs (`paddle pserver` where there is one, else it idles)"),
     ("topology", "FILE", str, "a v1 config, run by `python FILE` if there is no entry"),
     ("passes", "N", int, "number of passes, as PADDLE_INIT_NUM_PASSES (1)"),
     ("image", "IMAGE", str, "the image to run in, where a cluster runs images"),
@@ -139,8 +142,8 @@ def submit(args: Namespace) -> None:
         client.check(spec)
         if not pfs.is_pfs(args.folder):
             _send(client, Path(args.folder), package)
-        if args.compat:
-            spec = _send_compatible(client, package, spec)
+        if args.compat or paddlepaddle.read_entry(asked.get("entry", "")).compat:
+            spec = _send_compatible(client, f"{datacenter['home']}/jobs/{asked['name']}", spec)
         job = client.submit(None, spec)
     show.one(job, args.output, job.id, lambda one: f"{one.spec.name} submited.")
     if args.output in ("table", "wide") and job.wall_time_seconds is not None:
@@ -153,20 +156,19 @@ def _refuse_newer(args: Namespace) -> None:
     """Flags of the modern set that say what one of these says, in another word."""
     for flag, instead in _INSTEAD.items():
         if getattr(args, flag.replace("-", "_")) not in (None, False):
-            raise InvalidError(f"--{flag} does not go with PaddlePaddle Cloud's flags: write {instead}", field=flag)
+            raise InvalidError(f"--{flag} does not go with PaddlePaddle Cloud's flags: {instead}", field=flag)
 
 
 def _with_newer(spec: JobSpec, args: Namespace) -> JobSpec:
     """The job with what only flags of the modern set can say."""
-    from paddlecloud.cli.submit import environment
-    from paddlecloud.sdk.spec import seconds
+    from paddlecloud.cli.submit import flags
 
+    asked = flags(args)
     return replace(
         spec,
-        cluster=args.cluster or spec.cluster,
-        env={**spec.env, **environment(args.env)},
-        wall_time_seconds=seconds(args.time_limit, "--time-limit"),
-        priority=args.priority or 0,
+        env={**spec.env, **asked.get("env", {})},
+        wall_time_seconds=asked.get("wall_time"),
+        **{name: asked[name] for name in _BESIDE if name in asked},
     )
 
 
@@ -189,14 +191,15 @@ def _send(client: Client, folder: Path, package: str) -> None:
         shell.talk(f"left out {link}: links and devices are not sent")
 
 
-def _send_compatible(client: Client, package: str, spec: JobSpec) -> JobSpec:
-    """Put what programs of PaddlePaddle v2 look for into the package; the job that finds it there."""
+def _send_compatible(client: Client, folder: str, spec: JobSpec) -> JobSpec:
+    """Put what programs of PaddlePaddle v2 look for below a folder of the user's; the job that finds it there."""
     from paddlecloud.sdk import compat
 
-    with compat.written() as folder, progress("uploading") as bar:
-        client.pfs.make_folder(f"{package}/{compat.FOLDER}")
-        client.pfs.put(folder, f"{package}/{compat.FOLDER}", progress=bar)
-    return compat.adapted(spec)
+    place = f"{folder}/{compat.FOLDER}"
+    with compat.written() as written, progress("uploading") as bar:
+        client.pfs.make_folder(place)
+        client.pfs.put(written, place, progress=bar)
+    return compat.adapted(spec, place)
 
 
 def _tell_image(client: Client, job: Job) -> None:
@@ -206,15 +209,16 @@ def _tell_image(client: Client, job: Job) -> None:
 
 
 def _datacenter(client: Client, asked: str | None, package: str) -> Mapping[str, str]:
-    """The datacenter that is meant; the manual lets the name in ~/.paddle/config be any word."""
+    """The datacenter that is meant, by the name that the user has for it, which the manual lets be any word."""
     homes = {one.name: one.home for one in client.pfs.datacenters()}
-    wanted = asked or client.profile.datacenter or next(iter(homes))
+    in_path = next(iter(pfs.normal(package)[1:2]), pfs.PUBLIC) if pfs.is_pfs(package) else pfs.PUBLIC
+    wanted = asked or client.profile.datacenter or (next(iter(homes)) if in_path == pfs.PUBLIC else in_path)
     tell_renamed(client.pfs, [f"/{pfs.ROOT}/{wanted}", package])
     try:
         name = pfs.datacenter(wanted, list(homes))
     except NotFoundError as error:
         raise InvalidError(error.message, field="datacenter") from None
-    return {"name": name, "home": homes[name]}
+    return {"name": wanted, "home": homes[name]}
 
 
 def _delete_arguments(parser: Parser) -> None:

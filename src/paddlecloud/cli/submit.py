@@ -19,11 +19,12 @@ from paddlecloud.cli.parser import Parser, Setup, add_output, new_folder, path
 from paddlecloud.cli.printable import printable
 from paddlecloud.cli.progress import progress
 from paddlecloud.cli.watch import see_built, see_placed
+from paddlecloud.model.compat import COMPATS
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Hang, Retry
 from paddlecloud.model.state import JobState
 from paddlecloud.model.units import describe_counts, format_duration
-from paddlecloud.sdk.spec import COMPATS, DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
+from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, hang_seconds, job_spec, seconds
 
 if TYPE_CHECKING:
     from paddlecloud.model.job import Job, JobSpec

@@ -82,6 +82,7 @@ class RoleSpec(Struct, frozen=True, kw_only=True):
     min_failed: int | None = 1
     min_succeeded: int | None = None
     restarts: int = 0  # how often one failed task is started again where it was, while the others go on
+    awaited_seconds: float | None = None  # by trainers, if it is a pserver, to listen; None: as the server says
     shell: Shell = Shell.SH
     ports: Mapping[str, Ports] = field(default_factory=dict)  # by label, beside those that every task has
     shared_memory_bytes: int = 0  # what it is told that it may count on; 0: what OpenPAI gives to who does not ask
@@ -182,6 +183,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     public_bos: bool = True
     bos_url: str = ""
     datacenter: str = ""
+    datacenter_alias: str = ""  # what its user calls it, if that is not its name: its tasks find the files so too
     package: str = ""  # the folder of the PFS that the job runs in; "": its uploaded files alone
     image: str = ""
     registry: str = ""

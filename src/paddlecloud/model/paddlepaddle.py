@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from paddlecloud.model import pfs
+from paddlecloud.model import paddle_pserver, pfs
+from paddlecloud.model.compat import COMPATS
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import PSERVER, TRAINER, Job, JobSpec, Resources, RoleSpec
 from paddlecloud.model.registry import registry_name
@@ -43,13 +45,52 @@ _DEFAULTS: Mapping[str, Any] = {
 _LEAST = {"parallelism": 1}  # of other numbers 0
 
 
+COMPAT, PSENTRY = "PADDLECLOUD_COMPAT", "PADDLECLOUD_PSENTRY"
+_OURS = "PADDLECLOUD_"
+_ASSIGNMENT = re.compile(r"""\s*(\w+)=((?:[^\s'"\\;&|<>()$`]|\\.|'[^']*'|"[^"\\$`]*")*)(?=\s|$)""", re.ASCII)
+
+
+class Entry(NamedTuple):
+    """An entry, and what it asks for by the variables that it begins with: the Go client has no flags for that."""
+
+    command: str
+    psentry: str = ""
+    compat: str = ""
+
+
+def read_entry(text: str) -> Entry:
+    """`PADDLECLOUD_COMPAT=v2 PADDLECLOUD_PSENTRY='sh run.sh' python train.py`; other variables stay in the command."""
+    asked = {COMPAT: "", PSENTRY: ""}
+    kept: list[str] = []
+    at = 0
+    while (found := _ASSIGNMENT.match(text, at)) is not None:
+        at = found.end()
+        name = found[1]
+        if not name.startswith(_OURS):
+            kept.append(found[0].strip())
+        elif name in asked:
+            asked[name] = "".join(shlex.split(found[2]))
+        else:
+            known = " and ".join(asked)
+            raise InvalidError(f"entry begins with {name}, which asks for nothing: {known} do", field="entry")
+    if asked[COMPAT] not in ("", *COMPATS):
+        raise InvalidError(f"{COMPAT} {asked[COMPAT]!r} is not known: it is {' or '.join(COMPATS)}", field="entry")
+    if not text[at:].strip():
+        kept = []  # nothing that these variables could be for
+    return Entry(" ".join([*kept, text[at:].strip()]).strip(), asked[PSENTRY], asked[COMPAT])
+
+
 def job_spec(asked: Mapping[str, Any], *, package: str) -> JobSpec:
     """The job, to run in a folder of the PFS. InvalidError says in words what is wrong."""
     given = {name: _checked(name, asked.get(name), default) for name, default in _DEFAULTS.items()}
     check_name(given["name"])
-    if not given["entry"] and not given["topology"]:
+    read = read_entry(given["entry"])
+    if not read.command and not given["topology"]:
         raise InvalidError("no topology or entry specified", field="entry")
-    entry = given["entry"] or f"python {given['topology']}"
+    if given["psentry"] and read.psentry:
+        raise InvalidError(f"-psentry and {PSENTRY} name two programs for pservers: name one", field="psentry")
+    entry = read.command or f"python {given['topology']}"
+    psentry = given["psentry"] or read.psentry
     trainer = RoleSpec(
         name=TRAINER,
         count=given["parallelism"],
@@ -63,7 +104,8 @@ def job_spec(asked: Mapping[str, Any], *, package: str) -> JobSpec:
             RoleSpec(
                 name=PSERVER,
                 count=given["pservers"],
-                command=given["psentry"] or entry,
+                command=psentry or paddle_pserver.COMMAND,
+                awaited_seconds=None if psentry else paddle_pserver.AWAITED_SECONDS,
                 resources=Resources(cpus=float(given["pscpu"]), memory_bytes=parse_size(given["psmemory"])),
                 min_succeeded=0,
                 restarts=RESTARTS if given["faulttolerant"] else 0,

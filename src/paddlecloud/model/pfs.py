@@ -14,6 +14,7 @@ the server asks here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -25,6 +26,7 @@ from paddlecloud.model.errors import ForbiddenError, InvalidError, NotFoundError
 ROOT = "pfs"
 HOME, PUBLIC, OUTPUT, SHARED = "home", "public", "output", "shared"
 _WILD = frozenset("*?[")
+_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class Access(StrEnum):
@@ -138,6 +140,11 @@ def datacenter(name: str, datacenters: Sequence[str], *, typed: str = "") -> str
         return datacenters[0]
     known = ", ".join(datacenters)
     raise NotFoundError(f"{typed}there is no datacenter {name!r}: this server has {known}", field="datacenter")
+
+
+def alias(name: str, datacenters: Sequence[str]) -> str:
+    """The name itself, if it is another one of the only datacenter that can be a folder below /pfs; else ""."""
+    return name if name not in (*datacenters, PUBLIC) and _ALIAS.fullmatch(name) else ""
 
 
 def renamed(name: str, datacenters: Sequence[str]) -> str:

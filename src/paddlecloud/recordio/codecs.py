@@ -33,9 +33,13 @@ class _PlainUnpickler(pickle.Unpickler):
         )
 
 
-def load_python2(file: BinaryIO) -> Any:
-    """A loader for files that Python 2 pickled; as dangerous as pickle."""
+def load_pickle(file: BinaryIO) -> Any:
+    """A loader for pickled files, also of Python 2, whose texts and NumPy arrays are read as latin-1; as dangerous as
+    pickle."""
     return pickle.load(file, encoding="latin1")
+
+
+load_python2 = load_pickle
 
 
 def dump_json(items: object, file: BinaryIO) -> None:
@@ -107,7 +111,13 @@ JSON = Codec("json", _to_json, json.loads)
 MSGPACK = Codec("msgpack", _to_msgpack, _from_msgpack)
 NUMPY = Codec("numpy", _to_arrays, _from_arrays)
 TEXT = Codec("text", _to_text, lambda record: record.decode("utf-8", "surrogateescape"))
-PICKLE = Codec("pickle", lambda item: pickle.dumps(item, pickle.HIGHEST_PROTOCOL), pickle.loads)
-PLAIN_PICKLE = Codec("plain-pickle", PICKLE.dumps, lambda record: _PlainUnpickler(io.BytesIO(record)).load())
+PICKLE = Codec(
+    "pickle",
+    lambda item: pickle.dumps(item, pickle.HIGHEST_PROTOCOL),
+    lambda record: pickle.loads(record, encoding="latin1"),
+)
+PLAIN_PICKLE = Codec(
+    "plain-pickle", PICKLE.dumps, lambda record: _PlainUnpickler(io.BytesIO(record), encoding="latin1").load()
+)
 
 CODECS: Mapping[str, Codec] = {codec.name: codec for codec in (JSON, MSGPACK, NUMPY, TEXT, PICKLE, PLAIN_PICKLE)}

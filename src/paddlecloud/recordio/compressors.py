@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import enum
 import zlib
+from collections.abc import Callable
 from types import ModuleType
 
-from paddlecloud.recordio.errors import MissingPartError
+from paddlecloud.recordio import snappy
+from paddlecloud.recordio.snappy import BLOCK_BYTES, CHECKSUM_BYTES, COMPRESSED, FIRST_SKIPPABLE, HEAD, PLAIN
 
-BLOCK_BYTES = 65_536  # snappy's block size
 SLACK_BYTES = 4  # after a payload in its buffer, since the parser always reads the next length
 
 _GZIP = 31  # zlib's wbits for a gzip header with the largest window
-_SNAPPY_HEAD = b"\xff\x06\x00\x00sNaPpY"
-_COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
-_CHECKSUM_BYTES = 4
 _PIECE = 1 << 20
 
 
@@ -49,20 +47,15 @@ class Squeezer:
         if self._compressor is Compressor.NONE:
             return payload
         # Snappy blocks are independent: pieces form one stream once all but the first lose their stream header.
-        framed = bytes(_cramjam().snappy.compress(payload))
-        stored = framed if self._is_first else framed[len(_SNAPPY_HEAD) :]
+        cramjam = _cramjam()
+        framed = snappy.compress(payload) if cramjam is None else bytes(cramjam.snappy.compress(payload))
+        stored = framed if self._is_first else framed[len(HEAD) :]
         self._is_first = False
         return stored
 
     def last(self, payload: memoryview) -> bytes | memoryview:
         stored = self.piece(payload)
         return stored if self._packer is None else bytes(stored) + self._packer.flush()
-
-
-def require(compressor: Compressor) -> None:
-    """Fail on a missing package now, rather than after an hour of writing records."""
-    if compressor is Compressor.SNAPPY:
-        _cramjam()
 
 
 def decompress(stored: memoryview, compressor: Compressor, limit: int, into: bytearray) -> tuple[bytearray, int]:
@@ -80,18 +73,19 @@ def _unsnap(stored: memoryview, limit: int, into: bytearray) -> tuple[bytearray,
     if size == 0:
         return buffer, 0
     cramjam = _cramjam()
+    into_it, bent = (snappy.decompress_into, snappy.BentError) if cramjam is None else _quick(cramjam)
     try:
-        cramjam.snappy.decompress_into(stored, memoryview(buffer)[:size])
-    except cramjam.DecompressionError as error:
+        into_it(stored, memoryview(buffer)[:size])
+    except bent as error:
         raise BentError(f"snappy cannot read it ({error})") from None
     return buffer, size
 
 
 def snappy_size(stored: memoryview) -> int:
     """The decompressed size of framed snappy, as its blocks declare it; no block may exceed the format's limit."""
-    if stored[: len(_SNAPPY_HEAD)] != _SNAPPY_HEAD:
+    if stored[: len(HEAD)] != HEAD:
         raise BentError("it is not framed snappy: the stream header is missing")
-    at, total, end = len(_SNAPPY_HEAD), 0, len(stored)
+    at, total, end = len(HEAD), 0, len(stored)
     while at < end:
         kind = stored[at]
         body = at + 4
@@ -104,12 +98,12 @@ def snappy_size(stored: memoryview) -> int:
 
 
 def _block_size(kind: int, block: memoryview, at: int) -> int:
-    if kind in (_COMPRESSED, _PLAIN) and len(block) >= _CHECKSUM_BYTES:
-        content = block[_CHECKSUM_BYTES:]
-        size = len(content) if kind == _PLAIN else _varint(content)
+    if kind in (COMPRESSED, PLAIN) and len(block) >= CHECKSUM_BYTES:
+        content = block[CHECKSUM_BYTES:]
+        size = len(content) if kind == PLAIN else _varint(content)
         if size <= BLOCK_BYTES:
             return size
-    elif kind >= _FIRST_SKIPPABLE:
+    elif kind >= FIRST_SKIPPABLE:
         return 0
     raise BentError(f"there is no valid snappy block at its byte {at}")
 
@@ -149,10 +143,15 @@ def _member(unpacker: zlib._Decompress, rest: bytes, limit: int, made: bytearray
     return unpacker.unused_data
 
 
-def _cramjam() -> ModuleType:
+def _quick(cramjam: ModuleType) -> tuple[Callable[[memoryview, memoryview], object], type[Exception]]:
+    return cramjam.snappy.decompress_into, cramjam.DecompressionError
+
+
+def _cramjam() -> ModuleType | None:
+    """The package that is far quicker than ours, if it is there: a task need not have it."""
     try:
         import cramjam
     except ImportError:
-        raise MissingPartError("snappy", "cramjam") from None
+        return None
     module: ModuleType = cramjam
     return module

@@ -106,7 +106,7 @@ def cluster_files_reader(
     files_pattern: str,
     trainer_count: int,
     trainer_id: int | None = None,
-    loader: Loader = pickle.load,
+    loader: Loader = codecs.load_pickle,
     *,
     train_id: int | None = None,
 ) -> ItemReader:

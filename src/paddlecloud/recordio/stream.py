@@ -16,8 +16,9 @@ from typing import Literal, Self
 
 from paddlecloud.recordio import scan
 from paddlecloud.recordio.chunk import HEADER_BYTES, LARGEST, LENGTH_BYTES, MAGIC, PACKERS, Header, checksum
-from paddlecloud.recordio.compressors import BLOCK_BYTES, Compressor, Squeezer, require
+from paddlecloud.recordio.compressors import Compressor, Squeezer
 from paddlecloud.recordio.scan import LIMIT_BYTES, Buffers, ChunkFile, Report
+from paddlecloud.recordio.snappy import BLOCK_BYTES
 
 CHUNK_BYTES = 32 << 20  # of records, before compression
 _BUFFER_BYTES = 8 * BLOCK_BYTES  # small enough for a CPU's cache, and for a thousand shards at once
@@ -47,7 +48,6 @@ class Writer:
     ) -> None:
         if not 0 <= chunk_bytes <= LIMIT_BYTES:
             raise ValueError(f"chunk_bytes is {chunk_bytes} and must be 0 to {LIMIT_BYTES}")
-        require(compressor)
         self.path = os.fspath(path)
         self._compressor = compressor
         # Pieces written before the end of a chunk are whole blocks, or of any size without compression.

@@ -14,7 +14,7 @@ import re
 from contextlib import contextmanager
 from typing import Iterator, NamedTuple
 
-from paddlecloud.runtime import removal, smallfiles
+from paddlecloud.runtime import below, removal, smallfiles
 from paddlecloud.runtime.folder import write_durably
 from paddlecloud.runtime.taskfile import TaskFile
 
@@ -164,10 +164,11 @@ def wanted(task: TaskFile) -> Environment | None:
     """The environment that a task asks for, in words or by what is in its folder; None: the machine's own Python."""
     if task.environments is None:
         return None
+    task = _in_package(task)
     name = _named(task)
     if not name and not task.python:
         return None
-    content = smallfiles.read(f"{task.tree}/{name}").decode("utf-8", "replace") if name else ""
+    content = _content(task, name).decode("utf-8", "replace") if name else ""
     file = f"{task.mount}/{name}" if name else ""  # where the task sees it
     python = _interpreter(task)
     import hashlib  # here, as it is large, and each task without an environment would have it in its memory
@@ -176,6 +177,32 @@ def wanted(task: TaskFile) -> Environment | None:
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
     machines = name.endswith(".txt") and not task.python
     return Environment(f"{task.environments}/{key}", file, python, machines, task.uv)
+
+
+def _in_package(task: TaskFile) -> TaskFile:
+    """The task, with the folder of the PFS that it runs in, if it runs in one, as the folder of its job's files."""
+    if task.tree is not None or task.cwd is None:
+        return task
+    around = [target for target in task.mounts if f"{task.cwd}/".startswith(f"{target}/")]
+    nearest = max(around, key=len, default="")
+    return task._replace(tree=task.mounts.get(nearest, "") + task.cwd[len(nearest) :], mount=task.cwd)
+
+
+def _content(task: TaskFile, name: str) -> bytes:
+    """What is in the file that names the packages. In a package, which its user may change, no link is followed."""
+    path = f"{task.tree}/{name}"
+    if task.mount != task.cwd:
+        return smallfiles.read(path)
+    tops = [source for source in task.mounts.values() if path.startswith(f"{source}/")]
+    folder = below.open_folder(max(tops, key=len, default=str(task.tree)), os.path.dirname(path))
+    try:
+        fd = os.open(os.path.basename(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        return smallfiles.read_all(fd)
+    finally:
+        os.close(fd)
 
 
 def lock(environment: Environment) -> int:

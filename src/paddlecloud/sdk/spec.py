@@ -12,7 +12,6 @@ from paddlecloud.model.units import parse_duration, parse_size
 
 JOB_TYPES = ("gpu", "cpu")
 DISTRIBUTIONS = ("PSERVER", "NCCL2")
-COMPATS = ("v2",)
 _OF_ONE_ROLE = ("command", "nodes", "cpus", "memory", "gpus")
 _LEAST_MEMORY_BYTES = 2**20
 _LONG_CLOCK = re.compile(r"\d{5,}:\d\d:\d\d")

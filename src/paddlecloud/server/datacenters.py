@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -79,11 +79,17 @@ class Tree:
             owners.claim(str(root / path), wanted)
 
     def mounts(self, job: Job) -> Sequence[Mount]:
-        """What a task of this job finds below /pfs, and where else a job of OpenPAI asks for it."""
+        """What a task of this job finds below /pfs, also by its user's own name of the datacenter, and at the paths that
+        a job of OpenPAI asks for."""
         found = mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
-        wanted = job.spec.openpai.storages.items() if job.spec.openpai is not None else ()
         by_target = {mount.target: mount for mount in found}
-        return [*found, *(dataclasses.replace(by_target[path], target=at) for at, path in wanted if path in by_target)]
+        storages = job.spec.openpai.storages.items() if job.spec.openpai is not None else ()
+        more = [changed(by_target[path], target=at) for at, path in storages if path in by_target]
+        if job.spec.datacenter_alias:
+            named, called = (f"/{names.ROOT}/{name}/" for name in (job.spec.datacenter, job.spec.datacenter_alias))
+            here = [mount for mount in found if mount.target.startswith(named)]
+            more += [changed(mount, target=called + mount.target[len(named) :]) for mount in here]
+        return [*found, *more]
 
     def in_pfs(self, user: User, spec: JobSpec) -> JobSpec:
         """The job with the name of its datacenter, the first if it says none, and the folder that it runs in."""
@@ -93,7 +99,8 @@ class Tree:
         except NotFoundError as error:
             raise InvalidError(error.message, field="datacenter") from None
         package = self._package(user, spec.package) if spec.package else ""
-        return replace(spec, datacenter=datacenter, package=package)
+        alias = names.alias(spec.datacenter, known)
+        return replace(spec, datacenter=datacenter, datacenter_alias=alias, package=package)
 
     def _package(self, user: User, path: str) -> str:
         """The normal form of the path of a folder that a job of this user may run in."""

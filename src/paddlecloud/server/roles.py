@@ -11,6 +11,7 @@ from paddlecloud.model.job import NOTHING, Resources, RoleSpec
 COMMAND_BYTES = 100_000
 RESTARTS = 100
 PORTS_OF_A_TASK = 100
+_AWAITED_SECONDS = 86_400
 _ROLE_NAME = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,62}")
 _LABEL = re.compile(r"[A-Za-z0-9._~]{1,63}")
 
@@ -36,6 +37,10 @@ def check_role(role: RoleSpec, where: str, seen: set[str]) -> None:
         )
     if not 0 <= role.restarts <= RESTARTS:
         raise InvalidError(f"{where}.restarts must be from 0 to {RESTARTS}", field=f"{where}.restarts")
+    if role.awaited_seconds is not None and not 0 <= role.awaited_seconds <= _AWAITED_SECONDS:
+        raise InvalidError(
+            f"{where}.awaited_seconds must be from 0 to {_AWAITED_SECONDS}", field=f"{where}.awaited_seconds"
+        )
     if role.resources is not None:
         _check_resources(role.resources, f"{where}.resources")
     if not 0 <= role.shared_memory_bytes <= 2**60:

@@ -119,3 +119,17 @@ def test_a_launch_that_contradicts_its_placement_is_refused() -> None:
     launch = make_launch(Path("/results"), "a", "b")
     with pytest.raises(RefusedError, match="do not match"):
         render(dataclasses.replace(launch, tasks=launch.tasks[:1]), HERE)
+
+
+@pytest.mark.parametrize(("awaited", "seconds"), [(None, 4), (2.0, 2.0), (10.0, 4)])
+def test_trainers_wait_for_pservers_as_the_server_says_or_less_if_their_role_does(
+    awaited: float | None, seconds: float
+) -> None:
+    launch = make_launch(Path("/results"), "train", pservers=["serve"])
+    roles = tuple(replace(role, awaited_seconds=awaited) for role in launch.roles)
+    assert render(dataclasses.replace(launch, roles=roles), HERE)["trainer-0"].gate_seconds == seconds
+
+
+def test_a_note_begins_the_log_of_the_first_trainer_alone() -> None:
+    launch = dataclasses.replace(make_launch(Path("/results"), "a", "b", pservers=["c"]), note="mind this")
+    assert [task.note for task in render(launch, HERE).values()] == ["mind this", "", ""]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddlecloud.model import paddlepaddle
+from paddlecloud.model import paddle_pserver, paddlepaddle
 from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.job import Job, JobSpec, Resources, RoleSpec
 
@@ -40,7 +40,8 @@ def test_trainers_and_pservers_get_what_was_asked_for_each() -> None:
     trainer, pserver = spec.roles
     assert (trainer.name, trainer.count, trainer.command) == ("trainer", 3, "python train.py")
     assert trainer.resources == Resources(cpus=2.0, memory_bytes=2 * 2**30, gpus=1)
-    assert (pserver.name, pserver.count, pserver.command) == ("pserver", 2, "python train.py")
+    assert (pserver.name, pserver.count, pserver.command) == ("pserver", 2, paddle_pserver.COMMAND)
+    assert pserver.awaited_seconds == 2
     assert pserver.resources == Resources(cpus=1.0, memory_bytes=512 * 2**20)
     assert pserver.successes_needed == 0
     assert (spec.package, spec.datacenter, spec.face) == (PACKAGE, "local", "paddlepaddle")
@@ -51,17 +52,43 @@ def test_trainers_and_pservers_get_what_was_asked_for_each() -> None:
 @pytest.mark.parametrize(
     ("asked", "trainer", "pserver"),
     [
-        ({"topology": "net.py"}, "python train.py", "python train.py"),
-        ({"entry": "", "topology": "net.py"}, "python net.py", "python net.py"),
+        ({"topology": "net.py"}, "python train.py", paddle_pserver.COMMAND),
+        ({"entry": "", "topology": "net.py"}, "python net.py", paddle_pserver.COMMAND),
+        ({"entry": "PADDLECLOUD_PSENTRY='sh run.sh' sh run.sh"}, "sh run.sh", "sh run.sh"),
         ({"psentry": "python serve.py"}, "python train.py", "python serve.py"),
         ({"pservers": 0}, "python train.py", None),
     ],
 )
-def test_the_entry_wins_over_the_topology_and_pservers_run_it_too(
+def test_the_entry_wins_over_the_topology_and_pservers_run_what_is_named_for_them(
     asked: dict[str, Any], trainer: str, pserver: str | None
 ) -> None:
     commands = {role.name: role.command for role in paddlepaddle.job_spec(SENT | asked, package=PACKAGE).roles}
     assert commands == {"trainer": trainer} | ({} if pserver is None else {"pserver": pserver})
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("python train.py", ("python train.py", "", "")),
+        ("PADDLECLOUD_COMPAT=v2 python train.py", ("python train.py", "", "v2")),
+        (
+            """A=1 PADDLECLOUD_PSENTRY='sh run.sh' B="x y" python t.py --c=1""",
+            ("""A=1 B="x y" python t.py --c=1""", "sh run.sh", ""),
+        ),
+        (r"PADDLECLOUD_PSENTRY=serve\ me  sh a.sh; b", ("sh a.sh; b", "serve me", "")),
+        ("A=$(date) PADDLECLOUD_COMPAT=v2 x", ("A=$(date) PADDLECLOUD_COMPAT=v2 x", "", "")),
+        ("A=1; PADDLECLOUD_COMPAT=v2 x", ("A=1; PADDLECLOUD_COMPAT=v2 x", "", "")),
+        ("PADDLECLOUD_COMPAT=v2", ("", "", "v2")),
+        ("", ("", "", "")),
+    ],
+)
+def test_an_entry_asks_by_the_variables_that_it_begins_with(text: str, read: tuple[str, str, str]) -> None:
+    assert paddlepaddle.read_entry(text) == read
+
+
+def test_pservers_are_given_one_program() -> None:
+    with pytest.raises(InvalidError, match="name two programs"):
+        paddlepaddle.job_spec(SENT | {"entry": "PADDLECLOUD_PSENTRY=a b", "psentry": "c"}, package=PACKAGE)
 
 
 def test_what_an_older_client_leaves_out_has_its_default() -> None:

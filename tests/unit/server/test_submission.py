@@ -78,6 +78,7 @@ def spec(*roles: RoleSpec, **changes: Any) -> JobSpec:
         (spec(role(shared_memory_bytes=-1)), "roles[0].shared_memory_bytes"),
         (spec(role(min_failed=0)), "roles[0].min_failed"),
         (spec(role(min_failed=2)), "roles[0].min_failed"),
+        (spec(role(awaited_seconds=-1.0)), "roles[0].awaited_seconds"),
         (spec(role(min_succeeded=2)), "roles[0].min_succeeded"),
         (spec(role(min_succeeded=-1)), "roles[0].min_succeeded"),
         (spec(role(min_succeeded=0)), "roles"),

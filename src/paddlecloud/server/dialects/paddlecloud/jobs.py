@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from msgspec.structs import replace
 
-from paddlecloud.model import paddlepaddle, pfs
+from paddlecloud.model import compat, paddlepaddle, pfs
 from paddlecloud.model.errors import InvalidError, NotFoundError, PaddleCloudError, RateError, UnauthenticatedError
 from paddlecloud.model.job import PSERVER, Job, JobSpec
 from paddlecloud.model.pfs import Access
@@ -17,6 +17,7 @@ from paddlecloud.model.state import JobState
 from paddlecloud.model.tree import Kind
 from paddlecloud.model.units import format_duration, format_size
 from paddlecloud.model.user import User
+from paddlecloud.recordio.compat import sources
 from paddlecloud.server.auth import Identity
 from paddlecloud.server.caller import Called, FromWhere, read_from_stranger
 from paddlecloud.server.dialects.paddlecloud import shapes
@@ -76,6 +77,8 @@ def submit(caller: Sender, called: Called, origin: FromWhere, sent: Sent) -> Res
     """
     try:
         spec = _noted(paddlepaddle.job_spec(sent, package=_package(caller, called, sent)), called)
+        if paddlepaddle.read_entry(paddlepaddle.text(sent, "entry")).compat:
+            spec = _with_modules(caller, called, spec)
         job = called.jobs.submit(caller.user, spec, origin=origin)
     except RateError:
         raise
@@ -190,6 +193,14 @@ def list_registries(caller: Caller, called: Called) -> Response:
 def _noted(spec: JobSpec, called: Services) -> JobSpec:
     """The job, whose log tells what its datacenter's name was taken for: no answer of a submit can."""
     return replace(spec, note=pfs.renamed(spec.datacenter, called.pfs.datacenters))
+
+
+def _with_modules(caller: Identity, called: Services, spec: JobSpec) -> JobSpec:
+    """The job, which finds the modules of PaddlePaddle v2 in the folder that the client sends packages to."""
+    datacenter = pfs.datacenter(spec.datacenter, called.pfs.datacenters)
+    place = f"{paddlepaddle.default_package(datacenter, caller.user.name, spec.name)}/{compat.FOLDER}"
+    called.pfs.write_all(caller.who, [(f"{place}/{path}", text.encode()) for path, text in sources().items()])
+    return compat.adapted(spec, place)
 
 
 def _package(caller: Identity, called: Services, sent: dict[str, Any]) -> str:
