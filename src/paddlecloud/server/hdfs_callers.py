@@ -13,11 +13,12 @@ Invariant: a name alone is not believed from a proxy, nor on a connection that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, Event, move_on_after, to_thread
 from starlette.concurrency import run_in_threadpool
 
 from paddlecloud.model.accounts import WebHdfsAccess
@@ -39,6 +40,7 @@ from paddlecloud.store.users import Users
 _PURPOSE = "addresses of WebHDFS"
 _FAR_LIFETIME = timedelta(minutes=10)
 _LOGIN_LIFETIME = timedelta(seconds=4000)  # what a client of OpenPAI asks for when it logs in
+_LOGIN_SECONDS = 10.0  # that a call waits for a login under way
 _AT_ONCE = 4
 _THIS_MACHINE = "127.0.0.1"  # any task can call from any address of 127.0.0.0/8: they share one limit
 REMEDY = "`paddlecloud webhdfs` prints the address to use instead, which is yours alone"
@@ -54,6 +56,14 @@ class Claim:
     server: Address | None
     passed_on: bool  # by a proxy, or by a browser for a page: the address then says nothing of who asks
     is_established: Callable[[], bool]  # whether both sides still have the connection; the event loop's thread asks
+
+
+class _Pending:
+    """Logins from one address that are under way."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.over = Event()
 
 
 class HdfsCallers:
@@ -77,6 +87,7 @@ class HdfsCallers:
         self._clock = clock
         self._logins = Seen(_LOGIN_LIFETIME)
         self._far = Seen(_FAR_LIFETIME)
+        self._pending: dict[str, _Pending] = {}  # by address; the event loop's thread alone looks there
         self._peers = Peers()
         self._threads = CapacityLimiter(_AT_ONCE)  # anybody may say a name: the threads of all others are not theirs
         self._secrets = DerivedTokens(
@@ -94,7 +105,20 @@ class HdfsCallers:
     def logged_in(self, user: User, origin: Origin) -> None:
         """A client of OpenPAI's API has given the user's password. A proxy's address says nothing of who that was."""
         if not origin.passed_on:
-            self._logins.note(user.name, origin.address, self._clock())
+            self._logins.note(user.name, origin.address, self._clock(), self._users.epoch(user.name))
+
+    @contextmanager
+    def logging_in(self, origin: Origin) -> Iterator[None]:
+        """While a client of OpenPAI's API logs in: calls from its address wait for the end of it."""
+        pending = self._pending.setdefault(origin.address, _Pending())
+        pending.count += 1
+        try:
+            yield
+        finally:
+            pending.count -= 1
+            if not pending.count:
+                self._pending.pop(origin.address)
+                pending.over.set()
 
     async def identify(self, claim: Claim) -> Identity:
         """Who sends it; UnauthenticatedError says what to do about it."""
@@ -104,6 +128,7 @@ class HdfsCallers:
             if any(name != user.name for name in claim.names):
                 raise UnauthenticatedError(f"this address is that of {user.name}, and user.name says another: {REMEDY}")
         else:
+            await self._await_login(claim)
             user = await to_thread.run_sync(self._believed, claim, limiter=self._threads)
             if not claim.is_established():
                 self._count_refusal(claim)
@@ -118,6 +143,14 @@ class HdfsCallers:
             await self.identify(claim)
         else:
             await run_in_threadpool(self._users.in_epoch, claim.names[0])
+
+    async def _await_login(self, claim: Claim) -> None:
+        """A client that finds the server started anew logs in and asks for its files at the same time."""
+        address = claim.client[0] if claim.client else ""
+        pending = self._pending.get(address) if self._plain == LOGINS else None
+        if pending is not None and self._logins.only(address, self._clock()) not in claim.names:
+            with move_on_after(_LOGIN_SECONDS):
+                await pending.over.wait()
 
     def _believed(self, claim: Claim) -> User:
         names = set(claim.names)
@@ -143,7 +176,7 @@ class HdfsCallers:
 
     def _is_at(self, name: str, client: Address, server: Address | None) -> bool:
         now = self._clock()
-        came_in = self._plain == LOGINS and self._logins.only(client[0], now) == name
+        came_in = self._plain == LOGINS and self._has_come_in(name, client[0], now)
         own = self._held(name)
         if not own and not came_in:
             return False
@@ -159,6 +192,15 @@ class HdfsCallers:
         # The only look-up that takes long. Those of tasks are never held up by what others on this machine ask.
         self._rates.check_unknown_caller(_THIS_MACHINE, now)
         return self._peers.is_outside(end, lambda: self._supervisors(self._held()))
+
+    def _has_come_in(self, name: str, address: str, now: datetime) -> bool:
+        """Whether they alone have logged in there, and nothing has ended their credentials since."""
+        if self._logins.only(address, now) != name:
+            return False
+        try:
+            return self._logins.epoch(name, address) == self._users.epoch(name)
+        except NotFoundError:
+            return False
 
     def _count_refusal(self, claim: Claim) -> None:
         """Raise RateError if too many were refused from there. Callers that are believed are not counted, nor held up

@@ -6,7 +6,8 @@ import asyncio
 import http.client
 import logging
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from paddlecloud.server.seen import Seen
 from tests.certificates import Authority
 from tests.unit.server.hdfscalls import Hdfs, good, refusal
 from tests.unit.server.running import Running, running
+from tests.waiting import wait_until
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PASSWORD = "correct horse"
@@ -135,6 +137,32 @@ def test_no_name_is_believed_from_where_two_users_have_logged_in(by_login: Runni
     assert asked(by_login, PLAIN + "ann")[0] == 200
     assert log_in(by_login, "bob") == 200
     assert [asked(by_login, PLAIN + name)[0] for name in ("ann", "bob")] == [401, 401]
+
+
+def test_a_login_counts_no_longer_once_all_that_its_user_came_in_by_has_ended(by_login: Running) -> None:
+    assert log_in(by_login, "ann") == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+    by_login.users.end_epoch("ann")
+    assert asked(by_login, PLAIN + "ann")[0] == 401
+    assert log_in(by_login, "ann") == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+
+
+def test_a_call_waits_for_the_login_that_is_under_way_at_its_address(by_login: Running) -> None:
+    """As the VS Code client sends them to a server that was started anew."""
+    turns = by_login.services.accounts._users._passwords._turns
+    with ThreadPoolExecutor() as threads, ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(turns)  # no password is checked until these are given back
+        login = threads.submit(log_in, by_login, "ann")
+        wait_until(lambda: by_login.services.hdfs_callers._pending, "the login is under way")
+        call = threads.submit(asked, by_login, PLAIN + "ann")
+        with pytest.raises(TimeoutError):
+            call.result(3)
+        held.close()
+        assert (login.result(), call.result()[0]) == (200, 200)
+    assert not by_login.services.hdfs_callers._pending
+    assert asked(by_login, PLAIN + "bob")[0] == 401
 
 
 def test_only_a_login_through_openpais_api_counts(by_login: Running) -> None:
