@@ -21,7 +21,7 @@ from pathlib import Path
 from anyio import CapacityLimiter, Event, move_on_after, to_thread
 from starlette.concurrency import run_in_threadpool
 
-from paddlecloud.model.accounts import WebHdfsAccess
+from paddlecloud.model.accounts import VSCODE_SETTING, WebHdfsAccess, vscode_line
 from paddlecloud.model.errors import NotFoundError, UnauthenticatedError
 from paddlecloud.model.job import Job
 from paddlecloud.model.user import Scope, User
@@ -54,6 +54,7 @@ class Claim:
     names: Sequence[str]
     client: Address | None
     server: Address | None
+    host: str  # of the server, as the client calls it
     passed_on: bool  # by a proxy, or by a browser for a page: the address then says nothing of who asks
     is_established: Callable[[], bool]  # whether both sides still have the connection; the event loop's thread asks
 
@@ -163,12 +164,17 @@ class HdfsCallers:
             self._count_refusal(claim)
             raise UnauthenticatedError(
                 f"user.name={name[:100]} alone is not believed from here: {REMEDY}; without it, only "
-                f"{self._believers(name[:100])} may ask"
+                f"{self._believers(name[:100])} may ask. {self._for_vscode(claim.host[:200])}"
             )
         try:
             return self._users.in_epoch(name)[0]
         except NotFoundError:
             raise UnauthenticatedError(f"there is no user {name}: {REMEDY}") from None
+
+    def _for_vscode(self, host: str) -> str:
+        line = vscode_line(host, "/t/<your secret>")
+        told = f"In VS Code's configuration of this cluster write {line}: the home page (http://{host}/) shows it whole"
+        return told if self._plain == LOGINS else f"{told}. No line is needed once the operator writes {VSCODE_SETTING}"
 
     def _believers(self, name: str) -> str:
         tasks = f"running tasks of {name}"

@@ -109,6 +109,11 @@ def test_a_stranger_is_told_what_to_do(server: Running) -> None:
         status, exception, message = refusal(answer)
         assert (status, exception) == (401, "SecurityException")
         assert "`paddlecloud webhdfs` prints the address to use instead" in message
+        if name in ("ann", "nobody"):
+            host = urlsplit(server.url).netloc
+            assert f'"webhdfs_uri": "{host}/t/<your secret>/webhdfs/v1"' in message
+            assert f"http://{host}/" in message
+            assert 'plain = "logins" below [webhdfs]' in message
 
 
 def test_a_name_is_believed_from_where_it_has_just_logged_in_if_the_operator_says_so(by_login: Running) -> None:
@@ -339,6 +344,7 @@ def a_claim(name: str, address: str, *, passed_on: bool = False, is_established:
         names=[name],
         client=(address, 1),
         server=("127.0.0.1", 2),
+        host="box:8642",
         passed_on=passed_on,
         is_established=lambda: is_established,
     )
