@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from paddlecloud.model import causes
 from paddlecloud.model.accounts import VSCODE_SETTING, WebHdfsAccess, vscode_line
+from paddlecloud.model.remedies import remedies
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.views import JobDetail
@@ -218,7 +219,8 @@ def _why(found: JobDetail) -> Html:
     parts = [tag("h2", "How it ended"), tag("p", record.error or states.state(record).lower())]
     if cause is not None:
         parts.append(tag("p", f"It seems that {cause.what}."))
-        parts.append(tag("ul", *(tag("li", remedy) for remedy in cause.remedies)))
+        advice = remedies(cause, record, found.longest_seconds)
+        parts.append(tag("ul", *(tag("li", remedy) for remedy in advice)))
     if failed is not None and failed.tail.strip():
         parts += [tag("p", f"The last lines of {failed.name}:", class_="soft"), tag("pre", failed.tail.rstrip("\n"))]
     return tag("section", *parts, class_="bad" if record.state is not JobState.KILLED else None)
