@@ -156,7 +156,8 @@ def _last_lines(task: TaskReport) -> list[str]:
 
 
 def _next_after_failure(detail: JobDetail, failed: TaskReport | None) -> list[str]:
-    from paddlecloud.model.remedies import OPENPAI, may_run_longer
+    from paddlecloud.model.openpai.submitted import FACE as OPENPAI
+    from paddlecloud.model.remedies import may_run_longer
 
     job = detail.job
     has_flags = job.spec.face != OPENPAI  # what its file says instead is among the remedies
