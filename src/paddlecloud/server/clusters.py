@@ -10,6 +10,7 @@ from pathlib import Path
 from paddlecloud.backends.base import Backend, View
 from paddlecloud.backends.examine import memory_limit_of
 from paddlecloud.backends.load import Setup, load
+from paddlecloud.backends.slurm import SlurmBackend
 from paddlecloud.model.errors import ConfigError, InvalidError, UnreachableError
 from paddlecloud.model.job import DEFAULT, Resources
 from paddlecloud.model.service import Cluster
@@ -126,6 +127,13 @@ class Clusters:
             )
             for name, cluster in self._settings.clusters.items()
         ]
+
+    def runs_tasks_at(self, address: str) -> bool:
+        """Whether a node of a cluster has this address, so that tasks of any user may call from it."""
+        try:
+            return any(one.addresses.has(address) for one in self._backends.values() if isinstance(one, SlurmBackend))
+        except UnreachableError:
+            return True  # nobody can tell now
 
     def _memory_limit(self, name: str) -> str | None:
         try:

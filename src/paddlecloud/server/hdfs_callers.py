@@ -5,7 +5,7 @@
 off     never
 tasks   from a process of a live task of that user on this machine, or from a machine that one has just called from
 logins  also from an address where that user, and nobody else, has just logged in through OpenPAI's API; on this machine
-        not from tasks of others
+        not from tasks of others, and never from a node of a cluster
 
 Invariant: a name alone is not believed from a proxy, nor on a connection that is closed before the look-up has ended.
 """
@@ -79,6 +79,7 @@ class HdfsCallers:
         plain: str,
         rates: Rates,
         clock: Callable[[], datetime],
+        runs_tasks_at: Callable[[str], bool] = lambda _: False,  # whether a node of a cluster has an address
     ) -> None:
         self._users = users
         self._jobs = jobs
@@ -86,6 +87,7 @@ class HdfsCallers:
         self._plain = plain
         self._rates = rates
         self._clock = clock
+        self._runs_tasks_at = runs_tasks_at
         self._logins = Seen(_LOGIN_LIFETIME)
         self._far = Seen(_FAR_LIFETIME)
         self._pending: dict[str, _Pending] = {}  # by address; the event loop's thread alone looks there
@@ -187,7 +189,8 @@ class HdfsCallers:
         if not own and not came_in:
             return False
         if not is_here(client[0]):
-            return came_in or self._far.lately(name, client[0], now)
+            runs_there = bool(own) and self._far.lately(name, client[0], now)
+            return runs_there or (came_in and self._is_no_node(client[0], now))
         end = self._peers.end(client, server) if server is not None else None
         if end is None:
             return False
@@ -198,6 +201,10 @@ class HdfsCallers:
         # The only look-up that takes long. Those of tasks are never held up by what others on this machine ask.
         self._rates.check_unknown_caller(_THIS_MACHINE, now)
         return self._peers.is_outside(end, lambda: self._supervisors(self._held()))
+
+    def _is_no_node(self, address: str, now: datetime) -> bool:
+        """Whether no task could call from there in the name of a user who has logged in there."""
+        return not self._far.anybody(address, now) and not self._runs_tasks_at(address)
 
     def _has_come_in(self, name: str, address: str, now: datetime) -> bool:
         """Whether they alone have logged in there, and nothing has ended their credentials since."""

@@ -29,6 +29,11 @@ class Seen:
         with self._lock:
             return self._is_recent(user, address, now)
 
+    def anybody(self, address: str, now: datetime) -> bool:
+        """Whether any user was lately seen at an address."""
+        with self._lock:
+            return any(self._is_recent(user, address, now) for user in self._users.get(address, ()))
+
     def only(self, address: str, now: datetime) -> str | None:
         """The user lately seen at an address, if there was exactly one."""
         with self._lock:

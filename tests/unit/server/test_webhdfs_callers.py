@@ -338,6 +338,18 @@ def test_a_machine_that_a_task_has_just_called_from_is_believed_for_as_long_as_i
     assert not believed(server, a_claim("ann", "10.0.0.5"))
 
 
+def test_a_login_at_a_node_that_runs_tasks_is_not_believed(by_login: Running) -> None:
+    callers = by_login.services.hdfs_callers
+    node, desk, other = "10.0.0.5", "10.0.0.6", "10.0.0.7"
+    callers._runs_tasks_at = lambda address: address == node
+    for address in (node, desk, other):
+        callers.logged_in(by_login.user("ann"), Origin(address=address))
+    assert [believed(by_login, a_claim("ann", address)) for address in (node, desk, other)] == [False, True, True]
+    job = by_login.run(token=by_login.token("bob", Scope.WRITE))
+    callers.task_called(by_login.services.records.get(job), other)
+    assert not believed(by_login, a_claim("ann", other)), "a task of another user has just called from there"
+
+
 def a_claim(name: str, address: str, *, passed_on: bool = False, is_established: bool = True) -> Claim:
     return Claim(
         secret=None,
