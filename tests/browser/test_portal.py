@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
+import urllib3
 from playwright.sync_api import Browser, Page, expect
 
 from tests.flow.lab import Lab
@@ -81,6 +82,16 @@ def test_the_address_of_the_server_alone_is_a_page_and_leads_to_home(page: Page,
     page.goto("/")
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
     assert path_of(page) == "/"
+
+
+def test_home_shows_the_line_by_which_vs_code_reaches_ones_files(page: Page, user: str, server: Lab) -> None:
+    page.goto("/")
+    log_in(page, user)
+    page.get_by_text("the line", exact=True).click()
+    line = page.locator("details pre").inner_text()
+    configuration = json.loads(f"{{{line}}}")
+    answer = urllib3.request("GET", f"http://{configuration['webhdfs_uri']}/{user}?op=GETFILESTATUS&user.name={user}")
+    assert answer.status == 200
 
 
 def test_a_login_goes_back_to_the_page_that_was_asked_for_and_a_logout_ends_it(page: Page, user: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurmaddresses import Addresses
 from paddlecloud.backends.slurmcalls import Calls, Commands
 from paddlecloud.backends.slurmnodes import Node
 from paddlecloud.backends.slurmrest import Rest, request
@@ -194,6 +196,9 @@ class Told:
         self.signalled.append(job)
         self._calls.terminate(job, account, batch=batch)
 
+    def addresses(self) -> Collection[str]:
+        return self._calls.addresses()
+
 
 def test_what_the_service_refuses_to_tell_is_not_told_now(slurm: Slurm, token: Path) -> None:
     calls = Rest(f"{slurm.rest}/slurm/v0.0.1", str(token), "root")
@@ -209,3 +214,13 @@ def test_a_heterogeneous_script_is_several_jobs() -> None:
         (2, "a b", None),
         (None, None, "1"),
     ]
+
+
+def test_both_ways_tell_where_tasks_may_call_from(slurm: Slurm, token: Path) -> None:
+    rest = Rest(f"{slurm.rest}/slurm/v0.0.38", str(token), "root")
+    told = [sorted(calls.addresses()) for calls in (Commands(env=slurm.env), rest)]
+    assert told[0] == told[1]
+    assert len(told[0]) == 4
+    nodes = Addresses(rest.addresses)
+    assert all(nodes.has(socket.gethostbyname(name)) for name in told[0])
+    assert not nodes.has("192.0.2.1")

@@ -236,6 +236,26 @@ def test_a_storage_is_seen_where_the_file_asks_for_it_and_nothing_is_made_on_the
     assert "Storage nfs is not found: yours are demo" in refused.stderr
 
 
+def test_what_to_do_about_a_job_whose_time_was_over_is_said_in_its_files_words(lab: Lab) -> None:
+    lab.type("up")
+    user = lab.client().profile.user
+    asked = v2(lab, "sleep 100", name="asked", more="extras: {paddlecloud: {time_limit: 1s}}")
+    first = submit(lab, asked)
+    lab.ends(first, "timeout")
+    said = lab.type("show", first).stdout
+    assert "(extras: {paddlecloud: {time_limit: TIME}})" in said
+    assert "--time-limit" not in said
+    lab.type("user", "quota", user, "--wall-time", "1s")
+    limited = submit(lab, v2(lab, "sleep 100", name="limited"))
+    lab.ends(limited, "timeout")
+    said = lab.type("show", limited).stdout
+    assert "your jobs may run for 00:00:01 at most here: ask an admin for more time" in said
+    assert "time_limit" not in said
+    own = lab.out("submit", "--no-files", "--", "sleep", "100").split()[-1]
+    lab.ends(own, "timeout")
+    assert "--time-limit" not in lab.type("show", own).stdout
+
+
 def test_a_wished_port_is_given_and_one_that_is_taken_is_another(desk: Lab) -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))

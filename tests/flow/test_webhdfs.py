@@ -75,7 +75,8 @@ def test_the_command_shows_the_addresses_and_what_they_give_away(server: Lab, al
     found = addresses(alice)
     assert found["url"].startswith(f"{server.server['url']}/t/pcw_")
     assert found["webhdfs_uri"] == found["url"].removeprefix("http://") + "/webhdfs/v1"
-    assert all(found[name] in shown.stdout for name in ("url", "webhdfs_uri", "user"))
+    assert all(found[name] in shown.stdout for name in ("url", "webhdfs_uri", "user", "vscode"))
+    assert json.loads(f"{{{found['vscode']}}}") == {"webhdfs_uri": found["webhdfs_uri"]}
     assert "whoever has this address reads and changes every file of alice" in shown.stderr
 
 

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from paddlecloud.backends import shipped, slurmscript, slurmstate
 from paddlecloud.backends.base import WHOLE_MACHINE, Launch, RefusedError, View
 from paddlecloud.backends.orders import Here, render
+from paddlecloud.backends.slurmaddresses import Addresses
 from paddlecloud.backends.slurmcalls import Calls
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
 from paddlecloud.backends.slurmleaving import Leaving
@@ -92,6 +93,7 @@ class SlurmBackend:
         self._cluster = cluster
         self._calls = calls
         self.rooms = Rooms(calls.nodes, cluster.options)
+        self.addresses = Addresses(calls.addresses)
         self._clock = clock
         self._allow_unisolated = allow_unisolated
         self._runtime = shipped.put(self._root)

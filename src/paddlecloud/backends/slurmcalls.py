@@ -86,6 +86,10 @@ class Calls(Protocol):
         """SIGTERM to its tasks; `batch`: its only task is the batch script itself."""
         ...
 
+    def addresses(self) -> Collection[str]:
+        """What the nodes are reached by, each a name or an address."""
+        ...
+
 
 class Commands:
     """sbatch, squeue, sacct and scancel, as the service's account or, by sudo, as its users'."""
@@ -142,6 +146,12 @@ class Commands:
 
     def terminate(self, job: int, account: str | None, *, batch: bool) -> None:
         self._signal(["scancel", "--signal=TERM", *(["--batch"] if batch else []), str(job)], account)
+
+    def addresses(self) -> Collection[str]:
+        done = self._call(["scontrol", "--oneliner", "show", "node"])
+        if done.returncode != 0:
+            raise _unreachable(done.stderr)
+        return re.findall(r"\bNodeAddr=(\S+)", done.stdout)
 
     def _signal(self, command: Sequence[str], account: str | None) -> None:
         done = self._call(command, account)

@@ -108,6 +108,11 @@ class Rest:
     def terminate(self, job: int, account: str | None, *, batch: bool) -> None:  # noqa: ARG002 - it signals both
         self._signal(job, account, "TERM")
 
+    def addresses(self) -> Collection[str]:
+        return [
+            str(node["address"]) for node in self._look(f"{self._url}/nodes").get("nodes", ()) if node.get("address")
+        ]
+
     def _look(self, url: str) -> dict[str, Any]:
         """What is only looked at is never refused: it is not told now."""
         try:

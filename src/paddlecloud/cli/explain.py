@@ -75,13 +75,14 @@ def ending(detail: JobDetail, *, log_seen: bool = False) -> list[str]:
         lines += _last_lines(failed)
     lines += _cause(detail)
     if job.state is not JobState.SUCCESS:
-        lines += ["next:", *_next_after_failure(job, failed)]
+        lines += ["next:", *_next_after_failure(detail, failed)]
     return lines
 
 
 def _cause(detail: JobDetail) -> list[str]:
     """Why a job failed, as far as its exit codes and last lines tell, and what to do about it."""
     from paddlecloud.model import causes
+    from paddlecloud.model.remedies import remedies
 
     job = detail.job
     cluster = "" if job.placement is None else job.placement.cluster
@@ -89,7 +90,10 @@ def _cause(detail: JobDetail) -> list[str]:
     found = causes.of_job(job.stop, detail.tasks, cluster=cluster) if failed else None
     if found is None or found in (causes.STOPPED, causes.OTHER):
         return []
-    return [f"it seems that {found.what}; what to do:", *(f"  - {remedy}" for remedy in found.remedies)]
+    return [
+        f"it seems that {found.what}; what to do:",
+        *(f"  - {one}" for one in remedies(found, job, detail.longest_seconds)),
+    ]
 
 
 def first_failed(detail: JobDetail) -> TaskReport | None:
@@ -153,7 +157,12 @@ def _last_lines(task: TaskReport) -> list[str]:
     return [f"last lines of {task.name}:", *(f"  {task.name} | {log_line(line)}" for line in lines)]
 
 
-def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:
+def _next_after_failure(detail: JobDetail, failed: TaskReport | None) -> list[str]:
+    from paddlecloud.model.openpai.submitted import FACE as OPENPAI
+    from paddlecloud.model.remedies import may_run_longer
+
+    job = detail.job
+    has_flags = job.spec.face != OPENPAI  # what its file says instead is among the remedies
     if not job.state.final:
         return next_commands(job)[:3]
     if job.state is JobState.SCHEDULE_TIMEOUT:
@@ -162,9 +171,9 @@ def _next_after_failure(job: Job, failed: TaskReport | None) -> list[str]:
     typed = {f"logs {job.id}{whose}": "its whole log", f"cp {job.id} DIR": "what it left behind"}
     if job.state is JobState.TIMEOUT and job.wall_time_seconds != job.spec.wall_time_seconds:
         typed["quota"] = "how many minutes of a day you have, and when there are more"
-    elif job.state is JobState.TIMEOUT:
+    elif job.state is JobState.TIMEOUT and has_flags and may_run_longer(job, detail.longest_seconds):
         typed["submit … --time-limit TIME"] = "with more time (--wall_time)"
-    if failed is not None and failed.reason.startswith("out of memory"):
+    if has_flags and failed is not None and failed.reason.startswith("out of memory"):
         typed["submit … --memory SIZE"] = "with more memory for each task (4Gi)"
     return _typed(typed)
 

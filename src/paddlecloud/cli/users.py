@@ -92,9 +92,12 @@ def _user_add_setup(parser: Parser) -> None:
 def _user_add(args: Namespace) -> None:
     password = new_password(args.name) if args.password else None
     with connect() as client:
+        was_there = any(one.name == args.name for one in client.accounts.users())
         made = client.accounts.add_user(args.name, Role(args.role), password)
         server = client.profile.server
     show.one(made, args.output, made.name, lambda one: one.name)
+    if was_there:
+        shell.talk(f"{made.name} was disabled: their jobs and files are theirs again, all older credentials have ended")
     if password is None:
         name = made.name
         shell.talk(f"to let them in: paddlecloud user passwd {name}, or paddlecloud key create --user {name}")

@@ -11,11 +11,13 @@ from msgspec import Struct
 from paddlecloud.cli import shell, show
 from paddlecloud.cli.connect import connect
 from paddlecloud.cli.parser import Parser, Setup, add_output
+from paddlecloud.model.accounts import VSCODE_SETTING, vscode_line
 
+_LOGINS = "logins"
 _PLAIN = {
     "off": "this server believes no name without that secret",
     "tasks": "without that secret this server believes a name (user.name) only from a running task of that user",
-    "logins": "without that secret this server believes a name (user.name) also from an address where "
+    _LOGINS: "without that secret this server believes a name (user.name) also from an address where "
     "only that user has just logged in through OpenPAI's API",
 }
 
@@ -26,6 +28,7 @@ class Addresses(Struct, frozen=True, kw_only=True):
     user: str
     url: str  # of hdfs.InsecureClient
     webhdfs_uri: str  # of OpenPAI's VS Code client, which adds http:// itself
+    vscode: str  # the line of that client's configuration
     plain: str
 
 
@@ -41,10 +44,12 @@ def _webhdfs(args: Namespace) -> None:
     with connect() as client:
         found = client.accounts.webhdfs()
         server = client.profile.server.rstrip("/")
+    host = urlsplit(server).netloc
     made = Addresses(
         user=found.user,
         url=f"{server}{found.path}",
-        webhdfs_uri=f"{urlsplit(server).netloc}{found.path}/webhdfs/v1",
+        webhdfs_uri=f"{host}{found.path}/webhdfs/v1",
+        vscode=vscode_line(host, found.path),
         plain=found.plain,
     )
     show.one(made, args.output, made.url, _text)
@@ -54,6 +59,8 @@ def _webhdfs(args: Namespace) -> None:
     )
     if server.startswith("https:"):
         shell.talk("the VS Code client reaches WebHDFS by http alone: on this server, which has https, it cannot")
+    elif made.plain != _LOGINS:
+        shell.talk(f"the VS Code client needs no such line once the operator writes {VSCODE_SETTING}")
     shell.talk(_PLAIN.get(made.plain, f"the server says of names without that secret: {made.plain}"))
 
 
@@ -63,5 +70,6 @@ def _text(made: Addresses) -> str:
             f"hdfs.InsecureClient: {made.url}",
             f"webhdfs_uri:         {made.webhdfs_uri}",
             f"user.name:           {made.user}",
+            f"in VS Code:          {made.vscode}",
         ]
     )

@@ -97,6 +97,15 @@ class NewToken(Struct, frozen=True, kw_only=True):
     secret: str
 
 
+# What an operator writes so that the VS Code client reaches WebHDFS with the configuration that it makes by itself.
+VSCODE_SETTING = 'plain = "logins" below [webhdfs] in the server\'s config'
+
+
+def vscode_line(host: str, path: str) -> str:
+    """The line of the VS Code client's configuration by which it reaches WebHDFS; `path` holds the user's secret."""
+    return f'"webhdfs_uri": "{host}{path}/webhdfs/v1"'
+
+
 class WebHdfsAccess(Struct, frozen=True, kw_only=True):
     """How clients of HDFS reach a user's files: `path`, behind the server's address, holds a secret of that user's.
 

@@ -24,7 +24,8 @@ class Forecast(Struct, frozen=True, kw_only=True):
 class JobDetail(Struct, frozen=True, kw_only=True):
     """All there is to say about one job. `log_tasks` are the tasks that have a log to read, `removed` what the server
     has kept long enough, `sending` says what keeps its results from a bucket of its user's own, `notes` what a job that
-    was written for another system asks for and does not get."""
+    was written for another system asks for and does not get, `longest_seconds` the longest run that its user may ask
+    for (None: any), where its time was over."""
 
     job: Job
     tasks: tuple[TaskReport, ...] = ()
@@ -34,6 +35,7 @@ class JobDetail(Struct, frozen=True, kw_only=True):
     removed: tuple[Removed, ...] = ()
     sending: str = ""
     notes: tuple[str, ...] = ()
+    longest_seconds: int | None = None
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from paddlecloud.model.accounts import (
     UserChange,
     UserRequest,
 )
-from paddlecloud.model.errors import ForbiddenError, InvalidError, UnauthenticatedError
+from paddlecloud.model.errors import ConflictError, ForbiddenError, InvalidError, UnauthenticatedError
 from paddlecloud.model.group import check_extension
 from paddlecloud.model.user import ALL_CLUSTERS, AccessKey, Account, Quota, Role, Token, User, check_email
 from paddlecloud.server.auth import Identity
@@ -65,19 +65,23 @@ class Accounts:
         return self._users.account(name)
 
     def add(self, request: UserRequest) -> Account:
+        """Add a user, or a disabled one again: the same user, with their jobs and files and no older credential."""
         if request.password is not None:
             _check_password(request.password)
         check_email(request.email)
         check_extension(request.extension)
-        added = self._users.add(
+        name, role, password, email, more = (
             request.name,
             request.role,
             request.password,
-            self._clock(),
-            email=request.email,
-            extension=request.extension,
+            request.email,
+            request.extension,
         )
-        return self._users.account(added.name)
+        try:
+            self._users.add(name, role, password, self._clock(), email=email, extension=more)
+        except ConflictError:
+            self._users.add_again(name, role, password, email, more)
+        return self._users.account(request.name)
 
     def change(self, identity: Identity, name: str, change: UserChange) -> Account:
         """Change a user. Password, email and extension they may change themselves, the rest is for an admin."""

@@ -320,7 +320,9 @@ def _assemble(
         ),
         attributes=attributes,
         inodes=Inodes(),
-        hdfs_callers=HdfsCallers(users, cipher.sign, jobs, folder.tasks, settings.believed_names, rates, clock),
+        hdfs_callers=HdfsCallers(
+            users, cipher.sign, jobs, folder.tasks, settings.believed_names, rates, clock, clusters.runs_tasks_at
+        ),
         old_tokens=OldTokens(users, cipher.sign, logins),
         passes=Passes(users, EndedPasses(database), cipher.sign),
         applications=Applications(database, cipher),

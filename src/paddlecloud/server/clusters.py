@@ -161,6 +161,13 @@ class Clusters:
         except UnreachableError:
             return None
 
+    def runs_tasks_at(self, address: str) -> bool:
+        """Whether a node of a cluster has this address, so that tasks of any user may call from it."""
+        try:
+            return any(one.addresses.has(address) for one in self._backends.values() if isinstance(one, SlurmBackend))
+        except UnreachableError:
+            return True  # nobody can tell now
+
     def _memory_limit(self, name: str) -> str | None:
         try:
             return memory_limit_of(self._backends[name])

@@ -79,8 +79,8 @@ class Tree:
             owners.claim(str(root / path), wanted)
 
     def mounts(self, job: Job) -> Sequence[Mount]:
-        """What a task of this job finds below /pfs, also by its user's own name of the datacenter, and at the paths that
-        a job of OpenPAI asks for."""
+        """What a task of this job finds below /pfs, also by its user's own name of the datacenter, and at the paths
+        that a job of OpenPAI asks for."""
         found = mounts(self.stores, self.outputs, job.user, self.shared(job.user), self.accounts)
         by_target = {mount.target: mount for mount in found}
         storages = job.spec.openpai.storages.items() if job.spec.openpai is not None else ()

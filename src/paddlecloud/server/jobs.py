@@ -159,7 +159,17 @@ class JobService:
             removed=tuple(removed),
             sending=self._sending(job),
             notes=tuple(self._notes(job)),
+            longest_seconds=self._longest(job) if job.state is JobState.TIMEOUT else None,
         )
+
+    def _longest(self, job: Job) -> int | None:
+        """The longest run that a job like this one could ask for now; None: any."""
+        try:
+            offers = self._clusters.offers(job.spec.cluster, job.user)
+        except InvalidError:  # its cluster is configured no more
+            return None
+        allowed = [submission.longest(offer) for offer in offers]
+        return None if None in allowed else max((one for one in allowed if one is not None), default=None)
 
     def check_kept(self, job: Job, path: str) -> None:
         """Raise NotFoundError, with when and why, if nothing at and below a path of its results is kept any more."""

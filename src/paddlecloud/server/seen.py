@@ -13,14 +13,14 @@ class Seen:
         self._lifetime = lifetime
         self._most = most
         self._lock = threading.Lock()
-        self._at: dict[tuple[str, str], datetime] = {}
+        self._at: dict[tuple[str, str], tuple[datetime, int]] = {}
         self._users: dict[str, set[str]] = {}  # by address
 
-    def note(self, user: str, address: str, now: datetime) -> None:
+    def note(self, user: str, address: str, now: datetime, epoch: int = 0) -> None:
         """Of more than are kept, who was seen longest ago is forgotten."""
         with self._lock:
             self._at.pop((user, address), None)
-            self._at[user, address] = now
+            self._at[user, address] = now, epoch
             self._users.setdefault(address, set()).add(user)
             if len(self._at) > self._most:
                 self._forget(*next(iter(self._at)))
@@ -29,16 +29,26 @@ class Seen:
         with self._lock:
             return self._is_recent(user, address, now)
 
+    def anybody(self, address: str, now: datetime) -> bool:
+        """Whether any user was lately seen at an address."""
+        with self._lock:
+            return any(self._is_recent(user, address, now) for user in self._users.get(address, ()))
+
     def only(self, address: str, now: datetime) -> str | None:
         """The user lately seen at an address, if there was exactly one."""
         with self._lock:
             found = [user for user in self._users.get(address, ()) if self._is_recent(user, address, now)]
         return found[0] if len(found) == 1 else None
 
+    def epoch(self, user: str, address: str) -> int | None:
+        """Their epoch when they were last seen there."""
+        with self._lock:
+            return self._at.get((user, address), (None, None))[1]
+
     def _is_recent(self, user: str, address: str, now: datetime) -> bool:
-        at = self._at.get((user, address))
+        noted = self._at.get((user, address))
         # A clock that was set back must not keep anybody for longer.
-        return at is not None and abs(now - at) <= self._lifetime
+        return noted is not None and abs(now - noted[0]) <= self._lifetime
 
     def _forget(self, user: str, address: str) -> None:
         del self._at[user, address]

@@ -345,6 +345,12 @@ def _wall_time(spec: JobSpec, offers: Sequence[Offer], limits: Limits) -> int | 
     return min((limit for limit in (default, *most) if limit is not None), default=None)
 
 
+def longest(offer: Offer) -> int | None:
+    """The longest run that the user's limits allow there; None: any."""
+    limits = [tally.limit.quota.wall_time_seconds for tally in offer.standing.tallies]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def _used_up(spec: JobSpec, offer: Offer) -> QuotaError | None:
     for tally in offer.standing.tallies:
         if why := tally.why_not_today(spec):

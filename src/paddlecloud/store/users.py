@@ -47,8 +47,6 @@ _BY_KEY = (
     .join(key_table, key_table.c.user == user_table.c.name)
     .where(key_table.c.ak == bindparam("sought"))
 )
-
-
 _EPOCHS = select(user_table.c.name, user_table.c.epoch)
 _EPOCH = select(user_table.c.epoch).where(user_table.c.name == bindparam("sought"))
 _END_EPOCH = update(user_table).where(user_table.c.name == bindparam("sought")).values(epoch=user_table.c.epoch + 1)
@@ -84,6 +82,18 @@ class Users:
             raise ConflictError(f"user {name} exists already", field="name") from None
         self._added += 1
         return user
+
+    def add_again(self, name: str, role: Role, password: str | None, email: str, extension: Mapping[str, Any]) -> None:
+        """Let a disabled user in again as if they were new: their jobs and files are theirs, and everything that they
+        came in by has ended. ConflictError: they are not disabled."""
+        hashed = None if password is None else self._passwords.hash(password)
+        said = {"role": role.value, "password_hash": hashed, "email": email, "extension": text_of(extension)}
+        with self._db.write() as connection:
+            if not _get(connection, name).disabled:
+                raise ConflictError(f"user {name} exists already", field="name")
+            _set(connection, name, {**said, "disabled": False})
+            _end_credentials(connection, name)
+            connection.execute(delete(key_table).where(key_table.c.user == name))
 
     def get(self, name: str) -> User:
         with self._db.read() as connection:
@@ -132,18 +142,13 @@ class Users:
         """Change the given fields, all or none of them.
 
         `quotas` are by cluster; None removes one. A new password revokes all tokens and ends the sessions of old
-        clients, since somebody may have logged in with the old password.
+        clients, since somebody may have logged in with the old password. Setting the same password again ends nothing.
         """
-        columns: dict[str, object] = {}
-        if role is not None:
-            columns["role"] = role.value
-        if disabled is not None:
-            columns["disabled"] = disabled
-        if email is not None:
-            columns["email"] = email
+        given = {"role": None if role is None else role.value, "disabled": disabled, "email": email}
+        columns: dict[str, object] = {column: value for column, value in given.items() if value is not None}
         if extension is not None:
             columns["extension"] = text_of(extension)
-        if password is not None:
+        if password is not None and not self._has_password(name, password):
             columns["password_hash"] = self._passwords.hash(password)
         for cluster, quota in (quotas or {}).items():
             if quota is not None:
@@ -161,6 +166,11 @@ class Users:
             with self._db.write() as connection:
                 _set(connection, name, {"password_hash": self._passwords.hash(password)})
         return user
+
+    def _has_password(self, name: str, password: str) -> bool:
+        with self._db.read() as connection:
+            row = connection.execute(_by_name(name)).one_or_none()
+        return row is not None and row.password_hash is not None and self._passwords.fits(password, row.password_hash)
 
     def epoch(self, name: str) -> int:
         """How often the tokens of the user's old clients were revoked; new tokens contain this number."""
@@ -297,8 +307,7 @@ class Users:
                 _set(connection, name, columns)
             limits.put(connection, name, quotas)
             if "password_hash" in columns:
-                connection.execute(_END_EPOCH, {"sought": name})
-                connection.execute(delete(token_table).where(token_table.c.user == name))
+                _end_credentials(connection, name)
             after = _account(connection, name)
             if _is_enabled_admin(before) and not _is_enabled_admin(after) and not _count_enabled_admins(connection):
                 raise ConflictError(f"{name} is the last enabled admin: make another user admin first")
@@ -310,6 +319,12 @@ class Users:
             row = connection.execute(select(key_table.c.ak, key_table.c.sk_encrypted).limit(1)).one_or_none()
         if row is not None:
             self._cipher.decrypt(row.sk_encrypted, bound_to=row.ak)
+
+
+def _end_credentials(connection: Connection, name: str) -> None:
+    """End the tokens and passes of a user, and the secrets of their old clients; access keys stay."""
+    connection.execute(_END_EPOCH, {"sought": name})
+    connection.execute(delete(token_table).where(token_table.c.user == name))
 
 
 def _set(connection: Connection, name: str, columns: dict[str, object]) -> None:

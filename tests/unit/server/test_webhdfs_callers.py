@@ -6,7 +6,8 @@ import asyncio
 import http.client
 import logging
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from paddlecloud.server.seen import Seen
 from tests.certificates import Authority
 from tests.unit.server.hdfscalls import Hdfs, good, refusal
 from tests.unit.server.running import Running, running
+from tests.waiting import wait_until
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PASSWORD = "correct horse"
@@ -107,6 +109,11 @@ def test_a_stranger_is_told_what_to_do(server: Running) -> None:
         status, exception, message = refusal(answer)
         assert (status, exception) == (401, "SecurityException")
         assert "`paddlecloud webhdfs` prints the address to use instead" in message
+        if name in ("ann", "nobody"):
+            host = urlsplit(server.url).netloc
+            assert f'"webhdfs_uri": "{host}/t/<your secret>/webhdfs/v1"' in message
+            assert f"http://{host}/" in message
+            assert 'plain = "logins" below [webhdfs]' in message
 
 
 def test_a_name_is_believed_from_where_it_has_just_logged_in_if_the_operator_says_so(by_login: Running) -> None:
@@ -135,6 +142,32 @@ def test_no_name_is_believed_from_where_two_users_have_logged_in(by_login: Runni
     assert asked(by_login, PLAIN + "ann")[0] == 200
     assert log_in(by_login, "bob") == 200
     assert [asked(by_login, PLAIN + name)[0] for name in ("ann", "bob")] == [401, 401]
+
+
+def test_a_login_counts_no_longer_once_all_that_its_user_came_in_by_has_ended(by_login: Running) -> None:
+    assert log_in(by_login, "ann") == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+    by_login.users.end_epoch("ann")
+    assert asked(by_login, PLAIN + "ann")[0] == 401
+    assert log_in(by_login, "ann") == 200
+    assert asked(by_login, PLAIN + "ann")[0] == 200
+
+
+def test_a_call_waits_for_the_login_that_is_under_way_at_its_address(by_login: Running) -> None:
+    """As the VS Code client sends them to a server that was started anew."""
+    turns = by_login.services.accounts._users._passwords._turns
+    with ThreadPoolExecutor() as threads, ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(turns)  # no password is checked until these are given back
+        login = threads.submit(log_in, by_login, "ann")
+        wait_until(lambda: by_login.services.hdfs_callers._pending, "the login is under way")
+        call = threads.submit(asked, by_login, PLAIN + "ann")
+        with pytest.raises(TimeoutError):
+            call.result(3)
+        held.close()
+        assert (login.result(), call.result()[0]) == (200, 200)
+    assert not by_login.services.hdfs_callers._pending
+    assert asked(by_login, PLAIN + "bob")[0] == 401
 
 
 def test_only_a_login_through_openpais_api_counts(by_login: Running) -> None:
@@ -305,12 +338,25 @@ def test_a_machine_that_a_task_has_just_called_from_is_believed_for_as_long_as_i
     assert not believed(server, a_claim("ann", "10.0.0.5"))
 
 
+def test_a_login_at_a_node_that_runs_tasks_is_not_believed(by_login: Running) -> None:
+    callers = by_login.services.hdfs_callers
+    node, desk, other = "10.0.0.5", "10.0.0.6", "10.0.0.7"
+    callers._runs_tasks_at = lambda address: address == node
+    for address in (node, desk, other):
+        callers.logged_in(by_login.user("ann"), Origin(address=address))
+    assert [believed(by_login, a_claim("ann", address)) for address in (node, desk, other)] == [False, True, True]
+    job = by_login.run(token=by_login.token("bob", Scope.WRITE))
+    callers.task_called(by_login.services.records.get(job), other)
+    assert not believed(by_login, a_claim("ann", other)), "a task of another user has just called from there"
+
+
 def a_claim(name: str, address: str, *, passed_on: bool = False, is_established: bool = True) -> Claim:
     return Claim(
         secret=None,
         names=[name],
         client=(address, 1),
         server=("127.0.0.1", 2),
+        host="box:8642",
         passed_on=passed_on,
         is_established=lambda: is_established,
     )

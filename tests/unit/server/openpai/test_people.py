@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from paddlecloud.model.errors import UnauthenticatedError
 from paddlecloud.model.job import Resources
 from paddlecloud.server.app import utc_now
 from paddlecloud.server.dialects.openpai.route import LOGIN
@@ -60,6 +61,40 @@ def test_a_user_is_added_changed_and_removed(pai: Pai, root: str) -> None:
     assert pai.refused("GET", "/v2/users/eve", token=root) == (400, "NoUserError")
     assert "eve" not in [user["username"] for user in pai.get("/v2/users/", root)]
     assert pai.form("/v1/token", username="eve", password="long enough").status == 400
+
+
+def test_a_removed_user_is_made_again_with_their_files_and_no_older_credential(pai: Pai, root: str) -> None:
+    new = {"username": "fay", "password": "long enough", "email": "fay@lab.example"}
+    assert pai.send("POST", "/v2/users", new, token=root).status == 201
+    login = pai.login("fay", "long enough")
+    application = pai.send("POST", "/v2/tokens/application", token=login).json()["token"]
+    users = pai.server.users
+    key, _ = users.add_key("fay", utc_now())
+    address = pai.server.services.hdfs_callers.access(users.get("fay")).path
+    folder = f"{address}/webhdfs/v1/user/fay/kept?user.name=fay&op="
+    assert pai.send("PUT", f"/{folder}MKDIRS", token="").json() == {"boolean": True}
+    assert pai.send("DELETE", "/v2/users/fay", token=root).status == 200
+    assert pai.send("POST", "/v2/users", {**new, "password": "another one"}, token=root).status == 201
+    assert pai.refused("POST", "/v2/users", new, token=root) == (409, "ConflictUserError")
+    for token in (login, application):
+        assert pai.refused("GET", "/v2/users/fay", token=token) == (401, "UnauthorizedUserError")
+    assert pai.form("/v1/token", username="fay", password="long enough").status == 400
+    assert pai.send("GET", f"/{folder}GETFILESTATUS", token="").status == 401
+    with pytest.raises(UnauthenticatedError):
+        users.key_secret(key.ak)
+    assert pai.login("fay", "another one")
+    again = pai.server.services.hdfs_callers.access(users.get("fay")).path
+    assert pai.send("GET", f"/{folder}GETFILESTATUS".replace(address, again), token="").status == 200
+
+
+def test_setting_the_same_password_again_ends_no_token(pai: Pai, root: str) -> None:
+    new = {"username": "gus", "password": "long enough"}
+    assert pai.send("POST", "/v2/users", new, token=root).status == 201
+    login = pai.login("gus", "long enough")
+    for password, status in (("long enough", 200), ("longer still", 401)):
+        changed = {"patch": True, "data": {"username": "gus", "password": password}}
+        assert pai.send("PUT", "/v2/users", changed, token=root).status == 201
+        assert pai.send("GET", "/v2/users/gus", token=login).status == status
 
 
 @pytest.mark.parametrize(

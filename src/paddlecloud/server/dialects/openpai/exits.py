@@ -6,9 +6,10 @@ from typing import Any
 
 from paddlecloud.model import causes
 from paddlecloud.model.causes import Cause, Class
-from paddlecloud.model.job import Job
+from paddlecloud.model.remedies import remedies
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport, TaskState
+from paddlecloud.model.views import JobDetail
 from paddlecloud.server.dialects.openpai import states
 
 NOBODY_KNOWS = -8000  # OpenPAI's code for an end that nothing tells of
@@ -22,26 +23,28 @@ _REACTIONS = {
 _ISSUERS = {"user": "USER_CONTAINER", "platform": "PAI_RUNTIME"}
 
 
-def job_spec(job: Job, failed: TaskReport | None, code: int | None) -> dict[str, Any] | None:
+def job_spec(found: JobDetail, failed: TaskReport | None, code: int | None) -> dict[str, Any] | None:
     """What a job's end means; None: nothing is to be said of it."""
+    job = found.job
     if job.state is JobState.SUCCESS:
         return _succeeded()
-    return _spec(causes.of_job(job.stop, () if failed is None else (failed,)), code, job.state)
+    return _spec(causes.of_job(job.stop, () if failed is None else (failed,)), code, job.state, found)
 
 
-def task_spec(task: TaskReport, job_state: JobState, code: int | None) -> dict[str, Any] | None:
+def task_spec(task: TaskReport, found: JobDetail, code: int | None) -> dict[str, Any] | None:
+    job_state = found.job.state
     if task.state is TaskState.SUCCEEDED:
         return _succeeded()
     if states.was_stopped(task, job_state):
-        return _spec(causes.STOPPED, code, JobState.KILLED)
-    return _spec(causes.of_task(task), code, job_state)
+        return _spec(causes.STOPPED, code, JobState.KILLED, found)
+    return _spec(causes.of_task(task), code, job_state, found)
 
 
 def exit_type(spec: dict[str, Any] | None) -> str | None:
     return None if spec is None else spec["type"]
 
 
-def _spec(cause: Cause | None, code: int | None, state: JobState) -> dict[str, Any] | None:
+def _spec(cause: Cause | None, code: int | None, state: JobState, found: JobDetail) -> dict[str, Any] | None:
     if cause is None:
         return None
     return {
@@ -55,7 +58,7 @@ def _spec(cause: Cause | None, code: int | None, state: JobState) -> dict[str, A
         "reaction": _REACTIONS[cause.class_],
         "reason": cause.what,
         "repro": [],
-        "solution": list(cause.remedies),
+        "solution": list(remedies(cause, found.job, found.longest_seconds)),
     }
 
 

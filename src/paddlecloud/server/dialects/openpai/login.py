@@ -17,6 +17,7 @@ from paddlecloud.model.accounts import LoginRequest
 from paddlecloud.model.audit import Action
 from paddlecloud.model.errors import RateError, UnauthenticatedError
 from paddlecloud.model.user import Role, User
+from paddlecloud.server.audit import Origin
 from paddlecloud.server.caller import Called, FromWhere, read_from_stranger
 from paddlecloud.server.dialects.openpai import refusals
 from paddlecloud.server.dialects.openpai.addresses import ROOT
@@ -61,16 +62,21 @@ async def how_to_log_in() -> Response:
 @router.post("/api/v2/authn/basic/login")
 async def log_in(request: Request, called: Called, origin: FromWhere) -> Response:
     asked, lasting = _asked(Body(await read_from_stranger(request), media_type(request)).fields())
+    with called.hdfs_callers.logging_in(origin):
+        user = await _identified(called, asked, origin)
+        await run_in_threadpool(called.hdfs_callers.logged_in, user, origin)
+    request.state.user = user.name
+    return await run_in_threadpool(_let_in, called, user, lasting)
+
+
+async def _identified(called: Services, asked: LoginRequest, origin: Origin) -> User:
     try:
-        user = await called.logins.check(asked, origin)
+        return await called.logins.check(asked, origin)
     except RateError:
         raise
     except UnauthenticatedError:
         # Whether it was the name or the password is for nobody to learn who does not know both.
         raise refusals.Refusal(400, "IncorrectPasswordError", "The user name or the password is incorrect.") from None
-    request.state.user = user.name
-    called.hdfs_callers.logged_in(user, origin)
-    return await run_in_threadpool(_let_in, called, user, lasting)
 
 
 def _let_in(called: Services, user: User, lasting: timedelta) -> Response:

@@ -82,7 +82,7 @@ def _status(found: JobDetail, span: Span | None) -> dict[str, Any]:
     failed = first_failed(found)
     ended = job.state.final or not latest
     code = _exit_code(job.state, code_of(failed)) if latest else code_of(failed)
-    spec = exits.job_spec(job, failed, code) if ended else None
+    spec = exits.job_spec(found, failed, code) if ended else None
     return {
         "username": job.user,
         "state": states.state(job),
@@ -146,7 +146,7 @@ def _task(found: JobDetail, name: str, role: RoleSpec, index: int, span: Span | 
         "containerGpus": None if put is None or not put.gpus else gpu_mask(put.gpus),
         "containerLog": log_address(job.user, name, attempt, role.name, index, task.restarts),
         "containerExitCode": code,
-        "containerExitSpec": exits.task_spec(task, job.state, code) if ended else None,
+        "containerExitSpec": exits.task_spec(task, found, code) if ended else None,
         "containerExitDiagnostics": task.outcome if ended else None,
         "retries": task.restarts,
         "accountableRetries": task.restarts,

@@ -139,6 +139,7 @@ def _claim(request: Request, secret: str | None, query: Query) -> Claim:
         names=[*query.all("user.name"), *query.all("doas")],
         client=None if request.client is None else (request.client.host, request.client.port),
         server=request.scope.get("server"),
+        host=request.headers.get("host", ""),
         passed_on=is_passed_on(request) or _is_of_a_page(request),
         is_established=request.state.is_established,
     )

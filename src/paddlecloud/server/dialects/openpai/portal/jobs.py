@@ -15,7 +15,15 @@ from paddlecloud.server.dialects.openpai.found import Found
 from paddlecloud.server.dialects.openpai.logs import TAIL_BYTES, link
 from paddlecloud.server.dialects.openpai.places import pools_of, shown_clusters
 from paddlecloud.server.dialects.openpai.portal import pages
-from paddlecloud.server.dialects.openpai.portal.sessions import LoggedIn, PageRoute, Sender, SentForm, Session, moved
+from paddlecloud.server.dialects.openpai.portal.sessions import (
+    LoggedIn,
+    PageRoute,
+    Sender,
+    SentForm,
+    Session,
+    host_of,
+    moved,
+)
 from paddlecloud.server.jobs import task_names
 from paddlecloud.server.services import Services
 from paddlecloud.store.listing import Page, Wanted
@@ -30,7 +38,7 @@ _SPAN_REFRESH = 15
 @router.get("/")
 @router.get("/index.html")
 @router.get("/home.html")
-def home(session: LoggedIn, called: Called) -> Response:
+def home(request: Request, session: LoggedIn, called: Called) -> Response:
     mine = Wanted(users={session.visitor.user.name})
     counts: dict[str, int] = {}
     for state, count in called.listing.states(mine).items():
@@ -38,7 +46,9 @@ def home(session: LoggedIn, called: Called) -> Response:
         counts[word] = counts.get(word, 0) + count
     recent = called.listing.list(mine, Page(limit=_RECENT))
     clusters = shown_clusters(called, pools_of(called, session.visitor))
-    return session.page("Home", pages.home(counts, clusters, recent))
+    access = called.hdfs_callers.access(session.visitor.user)
+    files = pages.files(access, host_of(request, called))
+    return session.page("Home", pages.home(counts, clusters, recent), files)
 
 
 @router.get("/job-list.html")

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from paddlecloud.model import causes
+from paddlecloud.model.accounts import VSCODE_SETTING, WebHdfsAccess, vscode_line
+from paddlecloud.model.remedies import remedies
 from paddlecloud.model.state import JobState
 from paddlecloud.model.task import TaskReport
 from paddlecloud.model.units import format_duration
 from paddlecloud.model.views import JobDetail
 from paddlecloud.server.dialects.openpai import shapes, states
 from paddlecloud.server.dialects.openpai.portal.html import Html, facts, join, moment, table, tag
+from paddlecloud.server.face_settings import LOGINS
 from paddlecloud.store.attempts import Span
 from paddlecloud.store.listing import Listed
 
@@ -68,6 +71,23 @@ def home(counts: Mapping[str, int], clusters: Mapping[str, Mapping[str, object]]
                 table(["Name", "Running", "Waiting", "CPUs used", "Memory used", "GPUs used"], rows),
             ),
         ]
+    )
+
+
+def files(access: WebHdfsAccess, host: str) -> Html:
+    """How the VS Code client reaches the user's files."""
+    believed = access.plain == LOGINS
+    when = "If it cannot reach your files, write" if believed else "Write"
+    for_all = "" if believed else f"It needs no such line once the operator writes {VSCODE_SETTING}."
+    return tag(
+        "section",
+        tag("h2", "Your files in VS Code"),
+        tag(
+            "p",
+            f"{when} this line into the client's configuration of this cluster, in the place of its own. It holds a "
+            f"secret: whoever has it reads and changes your files. {for_all}",
+        ),
+        tag("details", tag("summary", "the line"), tag("pre", vscode_line(host, access.path))),
     )
 
 
@@ -200,7 +220,8 @@ def _why(found: JobDetail) -> Html:
     parts = [tag("h2", "How it ended"), tag("p", record.error or states.state(record).lower())]
     if cause is not None:
         parts.append(tag("p", f"It seems that {cause.what}."))
-        parts.append(tag("ul", *(tag("li", remedy) for remedy in cause.remedies)))
+        advice = remedies(cause, record, found.longest_seconds)
+        parts.append(tag("ul", *(tag("li", remedy) for remedy in advice)))
     if failed is not None and failed.tail.strip():
         parts += [tag("p", f"The last lines of {failed.name}:", class_="soft"), tag("pre", failed.tail.rstrip("\n"))]
     return tag("section", *parts, class_="bad" if record.state is not JobState.KILLED else None)

@@ -190,6 +190,11 @@ def _encrypted(request: Request, called: Services) -> bool:
     return request.url.scheme == "https" or called.settings.server.url.startswith("https:")
 
 
+def host_of(request: Request, called: Services) -> str:
+    """The server as browsers and clients call it."""
+    return urlsplit(called.settings.server.url).netloc or request.headers.get("host", "")
+
+
 def _safe(back: str) -> str:
     """A page of ours to go back to; whatever else is named, the first one."""
     parts = urlsplit(back) if back.isprintable() and len(back) < 2000 else urlsplit("")
