@@ -161,6 +161,11 @@ def test_a_shared_server_as_shipped_limits_neither_of_two_users_and_tells_each_l
         assert "may run for" not in lab.type("run", "job", "--no-download", "--", "true", HOME=str(li)).stderr
         limited = lab.type("run", "job", "--no-download", "--time-limit", "1h", "--", "true")
         assert "; it may run for 01:00:00" in limited.stderr
+        conf = li / "bin" / "paddlecloud" / "conf" / "client.conf"
+        conf.write_text(conf.read_text().replace("userid: li@example.com", "userid: wang@example.com"))
+        other = f"{conf} names the user wang@example.com, and its access key is li@example.com's, which counts"
+        assert f"warning: {other}" in lab.type("submit_job", "--files=job", "--start_cmd=true", HOME=str(li)).stderr
+        assert f"warning  identity: {other}" in lab.type("doctor", HOME=str(li), code=None).stdout
         doctor = lab.as_operator("doctor")
         assert "share this embedded server" not in doctor
         assert 'policy: open policy: no limits for each user on all clusters together; server.policy = "free"' in doctor

@@ -20,6 +20,7 @@ from paddlecloud.cli import local, paddle, serve, shell, show
 from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.printable import printable
+from paddlecloud.cli.submit import other_user
 from paddlecloud.model import wire
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, Verdict, failed, ok, warning
@@ -171,7 +172,8 @@ def _asked(profile: Profile, *, shared: bool) -> Iterator[Finding]:
         except PaddleCloudError as error:
             yield failed("identity", error.message)
             return
-        yield ok("identity", f"{me.name} ({me.role})")
+        other = other_user(profile, me.name)
+        yield warning("identity", other, "correct one of them") if other else ok("identity", f"{me.name} ({me.role})")
         if me.role == "admin":
             yield from _guarded("users", lambda: _users(client, shared=shared))
             yield from _guarded("doctor", client.doctor)

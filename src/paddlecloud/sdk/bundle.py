@@ -184,7 +184,11 @@ class _Listing:
     def _descend(self, child: os.DirEntry[str], path: str, chains: Mapping[str, tuple[Rules, ...]]) -> None:
         before = len(self.sources), len(self.links), len(self.folders)
         self.walk(child.path, path + "/", chains)
-        if before == (len(self.sources), len(self.links), len(self.folders)):
+        if before != (len(self.sources), len(self.links), len(self.folders)):
+            return
+        if f"{path}/.gitignore" in self.skipped:  # of results that were brought here: nothing of it is meant to be sent
+            self.skipped.append(f"{path}/")
+        else:
             self.folders.append(Entry(path=path, kind=Kind.FOLDER))
 
     def _ignored(

@@ -328,9 +328,9 @@ class Client:
         """
         from paddlecloud.sdk import transfer
 
-        return transfer.download(
-            self.http, self.resolve(job), prefix, Path(folder), progress, resume=resume, update=update
-        )
+        found = self.get(job).job
+        how = {"resume": resume, "update": update, "settled": found.state.final}
+        return transfer.download(self.http, found.id, prefix, Path(folder), progress, **how)
 
     def clusters(self) -> Sequence[Cluster]:
         """The clusters that a job may name, with what they have and what is free."""
