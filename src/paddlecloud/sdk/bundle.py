@@ -17,6 +17,7 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.tree import CHUNK_BYTES, Entry, Kind, Manifest, check_manifest, check_total
 from paddlecloud.sdk.exchange import Progress, Shown
 from paddlecloud.sdk.ignore import Rules, deciding, read_rules
+from paddlecloud.sdk.positioned import read_at
 
 _IGNORE_FILES = (".paddleignore", ".gitignore")  # what the first says is not asked of the second
 _SKIPPED_NAMES = frozenset(
@@ -276,7 +277,7 @@ def _batches(sources: Sequence[Source]) -> Iterator[list[tuple[Source, int]]]:
 
 def _read(descriptor: int, offset: int, count: int) -> bytes:
     pieces = []
-    while count > 0 and (piece := os.pread(descriptor, count, offset)):
+    while count > 0 and (piece := read_at(descriptor, count, offset)):
         pieces.append(piece)
         offset, count = offset + len(piece), count - len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

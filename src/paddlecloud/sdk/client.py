@@ -329,8 +329,9 @@ class Client:
         from paddlecloud.sdk import transfer
 
         found = self.get(job).job
-        how = {"resume": resume, "update": update, "settled": found.state.final}
-        return transfer.download(self.http, found.id, prefix, Path(folder), progress, **how)
+        return transfer.download(
+            self.http, found.id, prefix, Path(folder), progress, resume=resume, update=update, settled=found.state.final
+        )
 
     def clusters(self) -> Sequence[Cluster]:
         """The clusters that a job may name, with what they have and what is free."""
