@@ -67,6 +67,26 @@ def test_a_prefix_of_get_files_is_one_of_paths_which_are_listed_in_their_order(d
     assert "no file" in desk.type("get_files", f"--job_id={job}", "--prefix=rank-0/x", code=102).stderr
 
 
+def test_the_prefix_that_means_everything_brings_the_jobs_own_files_too(desk: Lab) -> None:
+    desk.folder(run_sh="echo 1 > $OUTPUT_PATH/model\n")
+    (desk.work / "job" / "data").mkdir()
+    (desk.work / "job" / "data" / "part-0").write_text("a line\n")
+    job = desk.submit("sh run.sh")
+    desk.ends(job, "success")
+    listed = [line.split("\t")[:2] for line in desk.out("get_files", f"--job_id={job}", "--prefix=/").splitlines()]
+    assert listed == [
+        ["data/part-0", "7"],
+        [f"output/{job}/", "0"],
+        [f"output/{job}/log/trainer-0.log", "0"],
+        [f"output/{job}/rank-0/model", "2"],
+        ["run.sh", str(len("echo 1 > $OUTPUT_PATH/model\n"))],
+    ]
+    desk.type("get_files", f"--job_id={job}", "--prefix=/", "--download=1", "--download_dir=all")
+    assert (desk.work / "all" / "data" / "part-0").read_text() == "a line\n"
+    assert (desk.work / "all" / "run.sh").read_text() == "echo 1 > $OUTPUT_PATH/model\n"
+    assert (desk.work / "all" / job / "rank-0" / "model").read_text() == "1\n"
+
+
 def test_what_is_brought_back_is_left_out_of_the_next_upload(desk: Lab) -> None:
     desk.folder(run_sh="find . -mindepth 1 | sort; echo 1 > $OUTPUT_PATH/model\n")
     folder = desk.work / "job"
