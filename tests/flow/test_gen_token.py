@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from email import message_from_bytes
+from email.policy import SMTPUTF8
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,21 @@ def test_a_letter_that_was_promised_survives_kill_9_and_a_mail_server_that_is_do
     logged_in = box.type("login", "--server", url, "--ak", ak, "--sk", sk)
     assert logged_in.returncode == 0, logged_in.stderr
     assert "li.si@163.com" in logged_in.stderr
+
+
+def test_a_letter_that_the_mail_server_cannot_address_stays_and_the_operator_is_told(box: Box) -> None:
+    with served(Mailbox(), utf8=False) as mailbox:
+        url = box.serve(mailbox.port)
+        box.type("gen_token", "--email=张三@163.com", "--server", url)
+        log = box.lab.home / "server.log"
+        wait_until(
+            lambda: "takes no address such as 张三@163.com (it has no SMTPUTF8)" in log.read_text(), "it is told"
+        )
+        [letter] = (box.lab.data / "outbox").glob("*.eml")
+        assert key_in(message_from_bytes(letter.read_bytes(), policy=SMTPUTF8).get_content())
+        os.utime(letter, (0, 0))
+        told = box.lab.type("doctor", code=None).stdout
+        assert f"warning  mail: in {letter.parent} is mail that could not be sent: {letter.name}" in told
 
 
 def test_an_address_of_another_domain_is_told_which_get_keys(box: Box) -> None:

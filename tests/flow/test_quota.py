@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +20,7 @@ from tests.waiting import wait_until
 
 FREE = '[server]\nport = 0\npolicy = "free"\ntimezone = "Asia/Shanghai"\n'
 CLUSTERS = "[jobs]\ngrace = 5\n[clusters.cce]\ncpus = 4\ngpus = 0\n[clusters.bcc]\ncpus = 4\ngpus = 0\n"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SHIPPED = "[server]\nport = 0\n"
 CONF = "// of the mail\n[main]\nuserid: {user}\nak: {ak}\nsk: {sk}\n\n[openapi]\nhost = 127.0.0.1\nport = {port}\n"
 
@@ -161,6 +164,11 @@ def test_a_shared_server_as_shipped_limits_neither_of_two_users_and_tells_each_l
         assert "may run for" not in lab.type("run", "job", "--no-download", "--", "true", HOME=str(li)).stderr
         limited = lab.type("run", "job", "--no-download", "--time-limit", "1h", "--", "true")
         assert "; it may run for 01:00:00" in limited.stderr
+        conf = li / "bin" / "paddlecloud" / "conf" / "client.conf"
+        conf.write_text(conf.read_text().replace("userid: li@example.com", "userid: wang@example.com"))
+        other = f"{conf} names the user wang@example.com, and its access key is li@example.com's, which counts"
+        assert f"warning: {other}" in lab.type("submit_job", "--files=job", "--start_cmd=true", HOME=str(li)).stderr
+        assert f"warning  identity: {other}" in lab.type("doctor", HOME=str(li), code=None).stdout
         doctor = lab.as_operator("doctor")
         assert "share this embedded server" not in doctor
         assert 'policy: open policy: no limits for each user on all clusters together; server.policy = "free"' in doctor
@@ -171,6 +179,25 @@ def test_a_shared_server_as_shipped_limits_neither_of_two_users_and_tells_each_l
     refused = lab.type("up", HOME=str(lab.home_of_operator), code=None).stderr
     assert "start it with: paddlecloud serve" in told, "as `up` says"
     assert "it is started with: paddlecloud serve" in refused
+
+
+def test_an_example_runs_as_shipped_on_a_shared_server_as_shipped(tmp_path: Path) -> None:
+    lab = SharedLab(tmp_path, f"{SHIPPED}[clusters.local]\ncpus = 8\n")
+    try:
+        path = f"{Path(sys.executable).parent}:{lab.env['PATH']}"
+        done = subprocess.run(
+            ["sh", "submit.sh"],
+            cwd=EXAMPLES / "plain",
+            env=lab.env | {"PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        job = done.stdout.split()[-1]
+        assert lab.user.wait(job, timeout=120).state.label == "success"
+    finally:
+        lab.close()
 
 
 @pytest.mark.parametrize(("typed", "policy"), [("free\n", "free"), ("\n", "open"), ("", "open")])

@@ -48,6 +48,65 @@ def test_query_job_prints_seed_000s_fields_in_its_order(desk: Lab) -> None:
     assert fields["wall_time"] == " 00:30:00"
 
 
+def test_a_prefix_of_get_files_is_one_of_paths_which_are_listed_in_their_order(desk: Lab) -> None:
+    job = desk.submit("cd $OUTPUT_PATH; mkdir model; for name in model/a model.b modest other; do echo 1 > $name; done")
+    desk.ends(job, "success")
+
+    def listed(*more: str) -> list[str]:
+        lines = desk.out("get_files", f"--job_id={job}", *more).splitlines()
+        return [line.split("\t")[0].removeprefix(f"output/{job}/") for line in lines]
+
+    names = ["rank-0/model.b", "rank-0/model/a", "rank-0/modest", "rank-0/other"]
+    assert listed() == ["", "log/trainer-0.log", *names], "in the order of the bytes of whole paths"
+    assert listed(f"--prefix=output/{job}/rank-0/model") == names[:2]
+    assert listed("--prefix=rank-0/mod") == names[:3]
+    assert listed("--prefix=rank-0/model/") == names[1:2]
+    desk.type("get_files", f"--job_id={job}", "--prefix=rank-0/model", "--download=1")
+    brought = sorted(path.name for path in (desk.work / "output" / job / "rank-0").rglob("*") if path.is_file())
+    assert brought == ["a", "model.b"]
+    assert "no file" in desk.type("get_files", f"--job_id={job}", "--prefix=rank-0/x", code=102).stderr
+
+
+def test_the_prefix_that_means_everything_brings_the_jobs_own_files_too(desk: Lab) -> None:
+    desk.folder(run_sh="echo 1 > $OUTPUT_PATH/model\n")
+    (desk.work / "job" / "data").mkdir()
+    (desk.work / "job" / "data" / "part-0").write_text("a line\n")
+    job = desk.submit("sh run.sh")
+    desk.ends(job, "success")
+    listed = [line.split("\t")[:2] for line in desk.out("get_files", f"--job_id={job}", "--prefix=/").splitlines()]
+    assert listed == [
+        ["data/part-0", "7"],
+        [f"output/{job}/", "0"],
+        [f"output/{job}/log/trainer-0.log", "0"],
+        [f"output/{job}/rank-0/model", "2"],
+        ["run.sh", str(len("echo 1 > $OUTPUT_PATH/model\n"))],
+    ]
+    desk.type("get_files", f"--job_id={job}", "--prefix=/", "--download=1", "--download_dir=all")
+    assert (desk.work / "all" / "data" / "part-0").read_text() == "a line\n"
+    assert (desk.work / "all" / "run.sh").read_text() == "echo 1 > $OUTPUT_PATH/model\n"
+    assert (desk.work / "all" / job / "rank-0" / "model").read_text() == "1\n"
+
+
+def test_what_is_brought_back_is_left_out_of_the_next_upload(desk: Lab) -> None:
+    desk.folder(run_sh="find . -mindepth 1 | sort; echo 1 > $OUTPUT_PATH/model\n")
+    folder = desk.work / "job"
+    desk.work = folder
+    try:
+        assert desk.type("run", ".", "--", "sh", "run.sh").stdout == "./run.sh\n"
+        [results] = folder.glob("output-*")
+        [job] = [path.name for path in results.iterdir() if path.is_dir()]
+        assert (results / job / "rank-0" / "model").read_text() == "1\n"
+        desk.type("get_files", f"--job_id={job}", "--download=1")
+        assert (folder / "output" / ".gitignore").read_text() == "*\n"
+        again = desk.type("run", ".", "--no-download", "--", "sh", "run.sh")
+        assert again.stdout == "./run.sh\n"
+        done = desk.type("run", ".", "--", "true")
+        assert "it left no results" in done.stderr
+        assert len(list(folder.glob("output-*"))) == 1, "no folder is made for no results"
+    finally:
+        desk.work = folder.parent
+
+
 def test_watch_mode_prints_each_change_of_state(desk: Lab) -> None:
     desk.folder()
     said = desk.out("submit_job", "--files=job", "--start_cmd=sleep 1", "--watch_mode=1")

@@ -24,6 +24,7 @@ from paddlecloud.model.units import format_duration
 from paddlecloud.sdk.spec import DISTRIBUTIONS, JOB_TYPES, Asked, as_in_the_manual, job_spec, seconds
 
 if TYPE_CHECKING:
+    from paddlecloud.model.job import Job
     from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.client import Client
     from paddlecloud.sdk.profile import Profile
@@ -61,7 +62,7 @@ def kill_job(parser: Parser) -> None:
 
 def get_files(parser: Parser) -> None:
     _add_job_id(parser)
-    parser.add_argument("--prefix", metavar="PATH", help="only what lies below (output/<job_id>); / is everything")
+    parser.add_argument("--prefix", metavar="PATH", help="only paths that begin so (output/<job_id>); / is everything")
     _add_flag(parser, "--download", 0, "1: download instead of listing")
     parser.add_argument(
         "--download_dir", type=new_folder, default="output", metavar="DIR", help="a new folder to put them in (output)"
@@ -207,21 +208,42 @@ def _get_files(args: Namespace) -> None:
 
     with connect() as client:
         job = client.get(args.job_id).job
-        prefix = args.prefix or paths.output_prefix(job.id)
+        prefix, starts = paths.key_prefix(job.id, args.prefix or "")
+        if args.prefix == "/":
+            _get_everything(client, job, Path(args.download_dir) if args.download else None)
+            return
+        if not any(entry.path.startswith(starts) for entry in client.files(job.id, prefix)):
+            prefix = starts  # of which the server says why there is nothing
         if not args.download:
-            for line in files.seed_lines(job, client.files(job.id, prefix), prefix):
-                shell.say(line)
+            shell.say(*files.manual_lines(job, client.files(job.id, prefix), starts))
             files.tell_removed(client, job.id)
             return
-        _download(client, job.id, Path(args.download_dir), prefix)
+        _download(client, job.id, Path(args.download_dir), prefix, starts)
 
 
-def _download(client: Client, job: str, folder: Path, prefix: str) -> None:
+def _get_everything(client: Client, job: Job, folder: Path | None) -> None:
+    """Results and the files that the job was submitted with, as they lay beside each other in the manual's storage:
+    listed or, with a folder, brought there."""
+    from paddlecloud.cli import files
+    from paddlecloud.cli.progress import progress
+    from paddlecloud.sdk import sent
+
+    if folder is None:
+        shell.say(*files.manual_lines(job, (*client.files(job.id), *sent.sent_files(client.http, job.id)), ""))
+        files.tell_removed(client, job.id)
+        return
+    _download(client, job.id, folder, "", "")
+    with progress("downloading") as bar:
+        brought = sent.bring(client.http, job.id, folder, bar)
+    shell.talk(f"{show.counted(brought, 'file')} that it was submitted with, in {folder}")
+
+
+def _download(client: Client, job: str, folder: Path, prefix: str, starts: str) -> None:
     from paddlecloud.cli import files
     from paddlecloud.sdk.download import unused
 
     try:
-        files.download(client, job, folder, prefix=prefix)
+        files.download(client, job, folder, prefix=prefix, starts=starts, ignored=True)
     except InvalidError as error:
         if error.field != "download_dir":
             raise

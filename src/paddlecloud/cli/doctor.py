@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import paddlecloud
 from paddlecloud import __version__
-from paddlecloud.cli import local, paddle, serve, shell, show
+from paddlecloud.cli import install, local, paddle, serve, shell, show
 from paddlecloud.cli.exits import OTHER
 from paddlecloud.cli.parser import Parser, Setup, add_output, path
 from paddlecloud.cli.printable import printable
+from paddlecloud.cli.submit import other_user
 from paddlecloud.model import wire
 from paddlecloud.model.errors import PaddleCloudError
 from paddlecloud.model.finding import Finding, Verdict, failed, ok, warning
@@ -98,7 +99,7 @@ def _command() -> Iterator[Finding]:
     folder = Path(sys.executable).parent
     if found is None:
         yield warning(subject, "`paddlecloud` is not on PATH", f"add {folder} to PATH, or type {folder}/paddlecloud")
-    elif Path(found).parent.resolve() == folder.resolve():
+    elif Path(found).parent.resolve() == folder.resolve() or Path(found).read_bytes() == install.script().encode():
         yield ok(subject, found)
     elif b"paddlecloud.cli.main" in Path(found).read_bytes()[:4096]:
         yield warning(subject, f"`paddlecloud` is {found}, another installation", f"put {folder} first in PATH")
@@ -171,7 +172,8 @@ def _asked(profile: Profile, *, shared: bool) -> Iterator[Finding]:
         except PaddleCloudError as error:
             yield failed("identity", error.message)
             return
-        yield ok("identity", f"{me.name} ({me.role})")
+        other = other_user(profile, me.name)
+        yield warning("identity", other, "correct one of them") if other else ok("identity", f"{me.name} ({me.role})")
         if me.role == "admin":
             yield from _guarded("users", lambda: _users(client, shared=shared))
             yield from _guarded("doctor", client.doctor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from paddlecloud.cli import show
 from paddlecloud.cli.printable import log_line
 from paddlecloud.model.state import JobState
-from paddlecloud.model.task import TaskState
+from paddlecloud.model.task import TaskState, signal_number
 from paddlecloud.model.units import describe_duration
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from paddlecloud.model.views import Forecast, JobDetail
 
 _TAIL_LINES = 20
-_OUR_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
+_OUR_SIGNALS = (signal_number("TERM"), signal_number("KILL"))
 _SHELL_SIGNAL = 128  # a shell reports its child's signal as an exit code above this
 
 

@@ -103,14 +103,13 @@ def _list_results(source: str, output: str, limit: int | None) -> None:
         shell.talk(f"the first {limit}; -n 0 lists all")
 
 
-def seed_lines(job: Job, entries: Iterable[FileEntry], prefix: str) -> Iterator[str]:
-    """Seed 000's list of path, size and time: the job's folder first, then files."""
+def manual_lines(job: Job, entries: Iterable[FileEntry], starts: str) -> Iterator[str]:
+    """The manual's list of path, size and time, of what begins with `starts`, in the order of the paths."""
     root = f"{paths.output_prefix(job.id)}/"
-    if not paths.below_output(job.id, prefix):
-        yield f"{root}\t0\t{show.utc_time(job.created_at)}"
-    for entry in entries:
-        if entry.kind is not Kind.FOLDER:
-            yield f"{printable(entry.path)}\t{entry.size}\t{show.utc_time(entry.modified_at)}"
+    listed = {entry.path: (entry.size, entry.modified_at) for entry in entries if entry.kind is not Kind.FOLDER}
+    for path, (size, time) in sorted({root: (0, job.created_at), **listed}.items()):
+        if path.startswith(starts):
+            yield f"{printable(path)}\t{size}\t{show.utc_time(time)}"
 
 
 def tell_removed(client: Client, job: str) -> None:
@@ -119,12 +118,25 @@ def tell_removed(client: Client, job: str) -> None:
         shell.talk(removed.sentence(job))
 
 
-def download(client: Client, job: str, folder: Path, *, prefix: str = "", update: bool = False) -> None:
-    """Bring results into a folder, with a progress bar, and say where they are."""
+def download(
+    client: Client,
+    job: str,
+    folder: Path,
+    *,
+    prefix: str = "",
+    starts: str = "",
+    update: bool = False,
+    ignored: bool = False,
+) -> None:
+    """Bring results into a folder, with a progress bar, and say where they are. `starts`: those whose paths begin so.
+    `ignored`: a new folder is left out of the next upload of what it lies in."""
+    from paddlecloud.sdk import transfer
+
+    how = {"resume": True, "update": update, "ignored": ignored, "settled": client.get(job).job.state.final}
     source = f"{job}:{prefix}" if prefix else job
     again = ["paddlecloud", "cp", *(["--update"] if update else []), source, str(folder)]
     with progress("downloading", again=shlex.join(again)) as bar:
-        brought = client.download(job, folder, prefix=prefix, progress=bar, update=update)
+        brought = transfer.download(client.http, job, prefix, folder, bar, starts=starts, **how)
     for link in brought.skipped:
         shell.talk(f"left out the link {link}, which leads out of the results")
     tell_removed(client, job)
@@ -133,6 +145,13 @@ def download(client: Client, job: str, folder: Path, *, prefix: str = "", update
         return
     newer = f"; {brought.fetched} of them new or changed" if update else ""
     shell.talk(f"{show.counted(brought.files, 'file')}, {format_size(brought.size)}, in {folder / job}{newer}")
+
+
+def has_results(client: Client, job: str) -> bool:
+    """Whether there is more to bring than empty logs."""
+    logs = f"{paths.output_prefix(job)}/{paths.LOGS}/"
+    files = (entry for entry in client.files(job) if entry.kind is not Kind.FOLDER)
+    return any(entry.size or not entry.path.startswith(logs) for entry in files)
 
 
 def _cp(args: Namespace) -> None:

@@ -6,7 +6,6 @@ A start holds <data>/start.lock from its first look to the server's first answer
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import json
 import os
@@ -23,7 +22,7 @@ from paddlecloud.sdk import profile as profiles
 from paddlecloud.sdk.profile import Profile, Surroundings
 
 INSTALL = "pip install 'paddlecloud[server]'"
-_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "cryptography", "prometheus_client")
+_NEEDED = ("fcntl", "fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "cryptography", "prometheus_client")
 _START_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 _LOG_LINES = 15
@@ -47,6 +46,11 @@ def ensure_server(around: Surroundings, *, new: bool = False) -> Running:
         if pid := hung(around.data_folder):
             raise UnreachableError(hung_text(around.data_folder, pid))
         if not can_serve():
+            if importlib.util.find_spec("fcntl") is None:
+                raise ConfigError(
+                    "no server is configured, and none can run on this system: name one by PADDLECLOUD_SERVER or "
+                    "paddlecloud login"
+                )
             raise ConfigError(
                 "no server is configured, and the parts that run one on this machine are not installed: "
                 f"{INSTALL}, or name a server by PADDLECLOUD_SERVER or paddlecloud login"
@@ -138,6 +142,8 @@ def says_yes(there: Profile, path: str) -> bool:
 
 def alive(pid: int) -> bool:
     """Whether the process runs; one that has ended and was not waited for by its parent does not."""
+    if not hasattr(os, "fork"):  # on Windows no server runs, and signal 0 is a key that is pressed
+        return False
     try:
         os.kill(pid, 0)
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -187,6 +193,8 @@ def _new_lines(log: Path, size: int) -> list[str]:
 
 @contextlib.contextmanager
 def start_lock(folder: Path) -> Iterator[None]:
+    import fcntl  # which Windows lacks: no server runs there
+
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -198,6 +206,8 @@ def start_lock(folder: Path) -> Iterator[None]:
 
 def holder(folder: Path) -> int | None:
     """The pid of the server that holds the data folder. Asked under the start lock only: asking takes the lock."""
+    import fcntl
+
     try:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

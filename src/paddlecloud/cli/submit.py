@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from paddlecloud.model.views import JobDetail
     from paddlecloud.sdk.bundle import Bundle
     from paddlecloud.sdk.client import Client
+    from paddlecloud.sdk.profile import Profile
 
 _INTERRUPTED = 130
 
@@ -59,11 +60,22 @@ def send(client: Client, spec: JobSpec, folder: Path | None, *, compat: str | No
     """Read and upload with progress bars, and submit; a job that would be refused is refused before that."""
     found = None if folder is None else _read(client, spec, folder)
     if compat is not None:
-        return _send_compatible(client, spec, found)
-    if found is None:
-        return client.submit(None, spec)
-    with progress("uploading") as bar:
-        return client.submit(found, spec, progress=bar)
+        job = _send_compatible(client, spec, found)
+    elif found is None:
+        job = client.submit(None, spec)
+    else:
+        with progress("uploading") as bar:
+            job = client.submit(found, spec, progress=bar)
+    if other := other_user(client.profile, job.user):
+        shell.talk(f"warning: {other}")
+    return job
+
+
+def other_user(profile: Profile, user: str) -> str:
+    """That the access key is of another user than the config names; "": it is not."""
+    if not (profile.ak and profile.user) or profile.user == user:
+        return ""
+    return f"{profile.sources.get('user')} names the user {profile.user}, and its access key is {user}'s, which counts"
 
 
 def _read(client: Client, spec: JobSpec, folder: Path) -> Bundle:
@@ -213,8 +225,16 @@ def _run(args: Namespace) -> int:
             return _INTERRUPTED
         shell.talk(*explain.ending(detail, log_seen=True))
         if not args.no_download and detail.job.started_at is not None:
-            files.download(client, job.id, results or Path(f"output-{job.id[4:12]}"))
+            _bring(client, job.id, results or Path(f"output-{job.id[4:12]}"))
     return job_exit_code(detail, own=args.exit_code == "job")
+
+
+def _bring(client: Client, job: str, folder: Path) -> None:
+    if files.has_results(client, job):
+        files.download(client, job, folder, ignored=True)
+    else:
+        files.tell_removed(client, job)
+        shell.talk("it left no results")
 
 
 def attend(client: Client, job: str) -> JobDetail:

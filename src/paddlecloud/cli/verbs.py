@@ -71,6 +71,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("doctor", _SERVER, "doctor", "check a set-up, from here to the server, and say what to do"),
         Verb("completion", _SERVER, "completion", "completion for bash, zsh or fish"),
         Verb("version", _SERVER, "serve", "the version of this program"),
+        Verb("install", _SEED, "install", "make the manual's folder, ~/bin/paddlecloud: --manual-layout"),
         Verb("gen_token", _SEED, "registration", "have an access key sent by mail: --email=you@example.com"),
         Verb("submit_job", _SEED, "aliases", 'submit a job: --files=job --start_cmd="sh run.sh"'),
         Verb("query_job", _SEED, "aliases", "a job's fields: --job_id=job-…"),

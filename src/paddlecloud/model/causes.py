@@ -7,7 +7,6 @@ help: a lost node is transient, a module that is missing is permanent, and of mo
 from __future__ import annotations
 
 import re
-import signal as signals
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from paddlecloud.model import unseen
 from paddlecloud.model.state import StopReason
-from paddlecloud.model.task import TaskReport, TaskState
+from paddlecloud.model.task import TaskReport, TaskState, signal_number
 
 
 class Class(StrEnum):
@@ -33,6 +32,10 @@ class Cause(Struct, frozen=True, kw_only=True):
     remedies: tuple[str, ...]
     class_: Class = Class.UNKNOWN
     by: str = "user"  # whose doing it is: user, platform or unknown
+
+
+def _numbers(names: str) -> tuple[int, ...]:
+    return tuple(map(signal_number, names.split()))
 
 
 class _Sign(Struct, frozen=True, kw_only=True):
@@ -296,11 +299,11 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign(cause=NOT_FOUND, exit_codes=(_NOT_FOUND_CODE,)),
     _Sign(cause=PERMISSION, exit_codes=(126,), lines=_text(r"^PermissionError: |: Permission denied$")),
     _Sign(cause=NO_FILE, lines=_text(_NO_FILE)),
-    _Sign(cause=_KILLED, signals=(signals.SIGKILL,)),
-    _Sign(cause=_TERMINATED, signals=(signals.SIGTERM, signals.SIGINT, signals.SIGHUP)),
+    _Sign(cause=_KILLED, signals=_numbers("KILL")),
+    _Sign(cause=_TERMINATED, signals=_numbers("TERM INT HUP")),
     _Sign(
         cause=_CRASHED,
-        signals=(signals.SIGSEGV, signals.SIGBUS, signals.SIGABRT, signals.SIGFPE, signals.SIGILL, signals.SIGTRAP),
+        signals=_numbers("SEGV BUS ABRT FPE ILL TRAP"),
     ),
     # The last: its lines name no cause.
     _Sign(cause=_RAISED, lines=_text(rf"^{re.escape(_TRACEBACK)}")),

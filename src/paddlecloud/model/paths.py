@@ -110,6 +110,13 @@ def check_relative(path: str, field: str = "path") -> str:
     return path
 
 
+def key_prefix(job: str, prefix: str) -> tuple[str, str]:
+    """A prefix of results as an object store has them: the folder that holds all that begin so, and how they begin."""
+    below = below_output(job, prefix)
+    whole = f"{output_prefix(job)}/{below}" + ("/" if below and prefix.endswith("/") else "")
+    return whole.rpartition("/")[0], whole
+
+
 def below_output(job: str, prefix: str) -> str:
     """The part of a results path or prefix below `output/<job>`; "" is all of it.
 

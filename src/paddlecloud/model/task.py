@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal as signals
 from datetime import datetime
 from enum import StrEnum
 
@@ -88,23 +87,33 @@ class Report(Struct, frozen=True, kw_only=True):
         return max(times, default=None)
 
 
+# Linux's, where tasks run: other systems of clients have other numbers, or none.
+_SIGNALS = (
+    "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG "
+    "XCPU XFSZ VTALRM PROF WINCH IO PWR SYS"
+).split()
 _WORDS = {
-    signals.SIGSEGV: "segmentation fault",
-    signals.SIGABRT: "abort",
-    signals.SIGFPE: "floating point error",
-    signals.SIGBUS: "bus error",
-    signals.SIGILL: "illegal instruction",
-    signals.SIGPIPE: "broken pipe",
+    "SIGSEGV": "segmentation fault",
+    "SIGABRT": "abort",
+    "SIGFPE": "floating point error",
+    "SIGBUS": "bus error",
+    "SIGILL": "illegal instruction",
+    "SIGPIPE": "broken pipe",
 }
+
+
+def signal_number(name: str) -> int:
+    """Of a signal by its name on Linux, such as "KILL"."""
+    return _SIGNALS.index(name) + 1
 
 
 def describe_signal(number: int) -> str:
     if not _known(number):
         return f"signal {number}"
-    signal = signals.Signals(number)
-    words = _WORDS.get(signal)
-    return f"{signal.name} ({words})" if words else signal.name
+    name = f"SIG{_SIGNALS[number - 1]}"
+    words = _WORDS.get(name)
+    return f"{name} ({words})" if words else name
 
 
 def _known(number: int) -> bool:
-    return number in set(signals.Signals)
+    return 0 < number <= len(_SIGNALS)

@@ -17,6 +17,7 @@ from paddlecloud.model.errors import InvalidError
 from paddlecloud.model.tree import CHUNK_BYTES, Entry, Kind, Manifest, check_manifest, check_total
 from paddlecloud.sdk.exchange import Progress, Shown
 from paddlecloud.sdk.ignore import Rules, deciding, read_rules
+from paddlecloud.sdk.positioned import read_at
 
 _IGNORE_FILES = (".paddleignore", ".gitignore")  # what the first says is not asked of the second
 _SKIPPED_NAMES = frozenset(
@@ -184,7 +185,11 @@ class _Listing:
     def _descend(self, child: os.DirEntry[str], path: str, chains: Mapping[str, tuple[Rules, ...]]) -> None:
         before = len(self.sources), len(self.links), len(self.folders)
         self.walk(child.path, path + "/", chains)
-        if before == (len(self.sources), len(self.links), len(self.folders)):
+        if before != (len(self.sources), len(self.links), len(self.folders)):
+            return
+        if f"{path}/.gitignore" in self.skipped:  # of results that were brought here: nothing of it is meant to be sent
+            self.skipped.append(f"{path}/")
+        else:
             self.folders.append(Entry(path=path, kind=Kind.FOLDER))
 
     def _ignored(
@@ -272,7 +277,7 @@ def _batches(sources: Sequence[Source]) -> Iterator[list[tuple[Source, int]]]:
 
 def _read(descriptor: int, offset: int, count: int) -> bytes:
     pieces = []
-    while count > 0 and (piece := os.pread(descriptor, count, offset)):
+    while count > 0 and (piece := read_at(descriptor, count, offset)):
         pieces.append(piece)
         offset, count = offset + len(piece), count - len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -328,8 +328,9 @@ class Client:
         """
         from paddlecloud.sdk import transfer
 
+        found = self.get(job).job
         return transfer.download(
-            self.http, self.resolve(job), prefix, Path(folder), progress, resume=resume, update=update
+            self.http, found.id, prefix, Path(folder), progress, resume=resume, update=update, settled=found.state.final
         )
 
     def clusters(self) -> Sequence[Cluster]:

@@ -47,11 +47,15 @@ def download(
     *,
     resume: bool = False,
     update: bool = False,
+    settled: bool = False,
+    ignored: bool = False,
+    starts: str = "",
 ) -> Downloaded:
     """Bring what is at and below `prefix` ("" is all) into `folder`, which must be new, or unfinished to `resume`.
 
     With `update` it may also be there from an earlier download: what is new or has changed since then is fetched, and
-    nothing is removed. A file is the same if its size and time are.
+    nothing is removed. A file is the same if its size and time are. `settled`: the job has ended. `ignored`: what is
+    brought is left out of uploads of a folder that it lies in. `starts` is what the paths wanted begin with, in whole.
     """
     if not paths.is_job_id(job):  # it names a folder here, and may be a server's word
         raise InvalidError(f"{job[:80]!r} is not a job's id", field="job")
@@ -59,12 +63,12 @@ def download(
     _check_folder(target, resume or update, update)
     shown = Shown(progress)
     listed = _List(http, job, prefix)
-    entries = {paths.below_output(job, entry.path): entry for entry in listed}
-    target.listed_at = listed.began_at
+    entries = {paths.below_output(job, entry.path): entry for entry in listed if entry.path.startswith(starts)}
+    target.listed_at, target.settled = listed.began_at, settled
     files = {below: entry for below, entry in entries.items() if entry.kind is Kind.FILE}
     shown.total(sum(entry.size for entry in files.values()))
     with target.writing():
-        target.begin()
+        target.begin(ignored=ignored)
         for below, entry in entries.items():
             if entry.kind is Kind.FOLDER:
                 target.make_folder(below)

@@ -18,6 +18,7 @@ from paddlecloud.model.tree import RANGE_BYTES
 from paddlecloud.sdk.connections import BrokenError
 from paddlecloud.sdk.exchange import Answer, Http, Shown, in_parallel
 from paddlecloud.sdk.fetching import TRIES, WRONG, told_digest, unfetched
+from paddlecloud.sdk.positioned import read_at, write_at
 
 _PIECE_BYTES = 256 * 1024
 
@@ -71,7 +72,7 @@ class Ranges:
         }
 
     def _digest(self, descriptor: int, number: int) -> str:
-        return hashlib.sha256(os.pread(descriptor, self._size(number), number * RANGE_BYTES)).hexdigest()
+        return hashlib.sha256(read_at(descriptor, self._size(number), number * RANGE_BYTES)).hexdigest()
 
     def _size(self, number: int) -> int:
         return min(RANGE_BYTES, self._entry.size - number * RANGE_BYTES)
@@ -136,5 +137,5 @@ class Ranges:
 def _write(descriptor: int, content: bytes, offset: int) -> None:
     rest = memoryview(content)
     while rest:
-        count = os.pwrite(descriptor, rest, offset)
+        count = write_at(descriptor, rest, offset)
         rest, offset = rest[count:], offset + count

@@ -28,12 +28,14 @@ _TICK = timedelta(seconds=2)
 
 
 class Target:
-    """`listed_at` is the time by the server's clock at which it listed the files; None: it is not known."""
+    """`listed_at` is the time by the server's clock at which it listed the files; None: it is not known. `settled`: its
+    job has ended, and so its files do not change any more."""
 
     def __init__(self, folder: Path, job: str) -> None:
         self.folder = folder
         self.job = job
         self.listed_at: datetime | None = None
+        self.settled = False
         self._root = os.path.join(folder, job)
         self._parts = os.path.join(folder, _PARTS)
         self._made: set[str] = set()
@@ -45,7 +47,11 @@ class Target:
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def begin(self) -> None:
+    def begin(self, *, ignored: bool = False) -> None:
+        """`ignored`: what comes is left out of uploads of the folder around it."""
+        if ignored and not os.path.lexists(self.folder):
+            os.makedirs(self.folder)
+            Path(self.folder, ".gitignore").write_text("*\n")
         os.makedirs(self._parts, exist_ok=True)
         Path(self._parts, _JOB).write_text(self.job)
         self.make_folder("")
@@ -59,8 +65,8 @@ class Target:
         return f"{self._parts}/{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
     def has_rested(self, entry: FileEntry) -> bool:
-        """Whether the time of a file tells its versions apart: it had not been written just now."""
-        return self.listed_at is not None and entry.modified_at < self.listed_at - _TICK
+        """Whether the time of a file tells its versions apart: it was not written just now, or cannot be again."""
+        return self.settled or (self.listed_at is not None and entry.modified_at < self.listed_at - _TICK)
 
     def has(self, entry: FileEntry, below: str) -> bool:
         """Whether the file is here: it is given its time only when it is whole."""

@@ -136,7 +136,10 @@ def _hand_over(server: smtplib.SMTP, letter: EmailMessage) -> None:
     policy = SMTP if options else SMTP.clone(cte_type="7bit")
     if not (sender + to).isascii():
         if not server.has_extn("smtputf8"):
-            raise RefusedError("the mail server takes no addresses with such letters (it has no SMTPUTF8)")
+            raise LaterError(
+                f"the mail server takes no address such as {to} (it has no SMTPUTF8): hand the letter over by another "
+                "way and delete it, or name a mail server that does"
+            )
         options, policy = [*options, "SMTPUTF8"], SMTPUTF8
     server.sendmail(sender, [to], letter.as_bytes(policy=policy), options)
 

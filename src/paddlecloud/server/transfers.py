@@ -14,6 +14,7 @@ from pathlib import Path
 
 from paddlecloud.files.opened import OpenedFile
 from paddlecloud.files.results import Results
+from paddlecloud.files.sent import list_sent, open_sent
 from paddlecloud.files.uploads import Uploads
 from paddlecloud.model import paths
 from paddlecloud.model.errors import FullError, InvalidError, NotFoundError, TooLargeError
@@ -93,6 +94,21 @@ class Transfers:
         if not 0 < limit <= self._limits.page:
             raise InvalidError(f"limit {limit} is not between 1 and {self._limits.page}", field="limit")
         return self._results.list(job, prefix, cursor, limit)
+
+    def list_sent(self, job: Job, cursor: str | None = None, limit: int = 1000) -> FilePage:
+        """What the job was submitted with; nothing of one that was sent no folder."""
+        if not 0 < limit <= self._limits.page:
+            raise InvalidError(f"limit {limit} is not between 1 and {self._limits.page}", field="limit")
+        return FilePage(items=()) if job.spec.tree is None else list_sent(self._sent(job), cursor, limit)
+
+    def open_sent(self, job: Job, path: str) -> OpenedFile:
+        return open_sent(self._sent(job), path)
+
+    def _sent(self, job: Job) -> Path:
+        try:
+            return self._uploads.tree(job.user, job.spec.tree or "")
+        except NotFoundError:
+            raise NotFoundError(f"the files that {job.id} was submitted with are not kept any more") from None
 
     def pack(self, job: Job, named: Sequence[str]) -> Iterator[bytes]:
         """Small files of a job's results as one pack (see `tree.pack`), in the order of their names, in pieces.

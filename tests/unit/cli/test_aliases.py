@@ -84,11 +84,11 @@ def test_files_are_listed_as_seed_000_shows_them() -> None:
         FileEntry(path=f"output/{ID}/log/", size=0, modified_at=CREATED, kind=Kind.FOLDER),
         FileEntry(path=f"output/{ID}/log/trainer-0.log", size=5453, modified_at=later, kind=Kind.FILE),
     ]
-    assert list(files.seed_lines(a_job(), entries, f"output/{ID}")) == [
+    assert list(files.manual_lines(a_job(), entries, f"output/{ID}/")) == [
         f"output/{ID}/\t0\t2020-05-17T10:15:28Z",
         f"output/{ID}/log/trainer-0.log\t5453\t2020-05-17T10:16:09Z",
     ]
-    below = list(files.seed_lines(a_job(), entries[2:], f"output/{ID}/log"))
+    below = list(files.manual_lines(a_job(), entries[2:], f"output/{ID}/log"))
     assert below == [f"output/{ID}/log/trainer-0.log\t5453\t2020-05-17T10:16:09Z"]
 
 

@@ -15,6 +15,8 @@ from paddlecloud.server.checks.site import Site
 from paddlecloud.server.cluster_settings import SLURM
 from paddlecloud.server.policy import cluster_line, policy_line
 
+_LATE_SECONDS = 60.0  # mail that is older was tried in vain
+
 
 def process(site: Site) -> Iterator[Finding]:
     subject = "server"
@@ -81,6 +83,11 @@ def letters(site: Site) -> Iterator[Finding]:
         yield failed(subject, f"the mail server {where} cannot be used: {error}", remedy)
         return
     yield ok(subject, f"{where} takes mail" + (f" from {smtp.user}" if smtp.user else ""))
+    late = site.now.timestamp() - _LATE_SECONDS
+    waiting = [file.name for file in sorted(site.folder.outbox.glob("*.eml")) if file.stat().st_mtime < late]
+    if waiting:
+        remedy = "the server's log says why; hand over by hand what it never takes, and delete it there"
+        yield warning(subject, f"in {site.folder.outbox} is mail that could not be sent: {', '.join(waiting)}", remedy)
 
 
 def _cluster(site: Site, name: str) -> Iterator[Finding]:

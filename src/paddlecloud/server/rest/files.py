@@ -80,6 +80,26 @@ def get_file(job_id: str, path: str, request: Request, caller: Caller, called: C
     return send(request, opened, Digest(called.shares, caller.user.name))
 
 
+@router.get("/jobs/{job_id}/sent", openapi_extra=says(FilePage, errors=(404,)))
+def list_sent(
+    job_id: str,
+    caller: Caller,
+    called: Called,
+    cursor: Annotated[str | None, Query(description="The next_cursor of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Response:
+    """The files that a job was submitted with, for as long as they are kept."""
+    job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    return answer(called.transfers.list_sent(job, cursor, limit))
+
+
+@router.get("/jobs/{job_id}/sent/{path:any_path}", openapi_extra=says(bytes, media=BYTES, errors=(404, 412, 416)))
+def get_sent(job_id: str, path: str, request: Request, caller: Caller, called: Called) -> Response:
+    """One file that a job was submitted with; takes the same headers as one of its results."""
+    job = called.jobs.get(caller.user, job_id, everyone=caller.admin)
+    return send(request, called.transfers.open_sent(job, path), Digest(called.shares, caller.user.name))
+
+
 @router.get("/jobs/{job_id}/tasks/{task}/log", openapi_extra=says(str, media=TEXT, errors=(404, 412, 416)))
 def get_log(job_id: str, task: str, request: Request, caller: Caller, called: Called) -> Response:
     """A task's log as it is now; takes the same headers as a file."""
