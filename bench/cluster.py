@@ -15,8 +15,9 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from bench import server  # noqa: E402
 from bench.slurm import OneNode  # noqa: E402
 from bench.table import Row, arguments, met, seconds, tell  # noqa: E402
-from paddlecloud.backends.slurm import Cluster, SlurmBackend  # noqa: E402
+from paddlecloud.backends.slurm import SlurmBackend  # noqa: E402
 from paddlecloud.backends.slurmcalls import Commands  # noqa: E402
+from paddlecloud.backends.slurmcluster import Cluster  # noqa: E402
 from paddlecloud.sdk.client import Client  # noqa: E402
 from tests import slurm, slurm_conf  # noqa: E402
 from tests.launches import make_launch  # noqa: E402

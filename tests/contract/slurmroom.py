@@ -13,8 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddlecloud.backends.base import Launch
-from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurm import SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
+from paddlecloud.backends.slurmcluster import Cluster
 from paddlecloud.model.job import Resources
 from paddlecloud.model.task import Report
 from tests.launches import ended, make_launch, started, wait_for

@@ -14,8 +14,9 @@ import pytest
 
 from paddlecloud.backends.base import Backend, BusyError, InputAt, Launch
 from paddlecloud.backends.local import LocalBackend
-from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurm import SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
+from paddlecloud.backends.slurmcluster import Cluster
 from paddlecloud.model.errors import ConflictError
 from paddlecloud.model.job import Input, Resources
 from paddlecloud.model.task import Report, TaskState

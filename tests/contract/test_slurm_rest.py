@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from paddlecloud.backends.base import Launch, RefusedError
-from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurm import SlurmBackend
 from paddlecloud.backends.slurmaddresses import Addresses
 from paddlecloud.backends.slurmcalls import Calls, Commands
+from paddlecloud.backends.slurmcluster import Cluster
 from paddlecloud.backends.slurmnodes import Node
 from paddlecloud.backends.slurmrest import Rest, request
 from paddlecloud.backends.slurmstate import Seen

@@ -10,8 +10,9 @@ from pathlib import Path
 from paddlecloud.backends.base import WHOLE_MACHINE, Backend, View
 from paddlecloud.backends.local import LocalBackend, find_uv
 from paddlecloud.backends.machine import machine
-from paddlecloud.backends.slurm import Cluster, SlurmBackend
+from paddlecloud.backends.slurm import SlurmBackend
 from paddlecloud.backends.slurmcalls import Commands
+from paddlecloud.backends.slurmcluster import Cluster
 from paddlecloud.backends.slurmrest import Rest
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources

@@ -12,22 +12,21 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from paddlecloud.backends import shipped, slurmscript, slurmstate
-from paddlecloud.backends.base import WHOLE_MACHINE, Launch, RefusedError, View
+from paddlecloud.backends.base import Launch, RefusedError
 from paddlecloud.backends.orders import Here, render
 from paddlecloud.backends.slurmaddresses import Addresses
 from paddlecloud.backends.slurmcalls import Calls
+from paddlecloud.backends.slurmcluster import Cluster
 from paddlecloud.backends.slurmheld import ID, OUTPUT, Held, first_word
 from paddlecloud.backends.slurmleaving import Leaving
 from paddlecloud.backends.slurmnodes import Rooms
@@ -52,26 +51,6 @@ _LOOKS_SHARE = 10  # of the time, one part in so many goes into asking Slurm at 
 # How long the end of a task may be on its way after Slurm has told the end of the job; by then one that still runs on a
 # node that Slurm cannot reach has ended itself.
 _WORD_SECONDS = lease.REVOKED_SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """What the config says of it."""
-
-    name: str
-    python: str = "python3"  # on the nodes
-    options: Mapping[str, str]  # of sbatch, for every job
-    grace_seconds: float = 30.0
-    gate_seconds: float = 60.0
-    build_seconds: float = 1800.0
-    environments: Path | None = None
-    hidden: Sequence[Path] = ()
-    view: Callable[[], View] = lambda: WHOLE_MACHINE  # of tasks that run as the server's own account
-    url: str = ""  # where nodes reach the server; "": they share its disk
-    certificate: str = ""  # by which they know it (PEM); "": as they know all others
-    token: Callable[[str], str] = lambda _: ""  # of the tasks of a handle
-    accounts: Mapping[str, str]  # whose jobs run as which account of the nodes; others run as the server's own
-    pack: bool = False  # tasks that ask for nodes of their own share them all the same
 
 
 class SlurmBackend:
@@ -378,11 +357,23 @@ class SlurmBackend:
             launch,
             options={**self._cluster.options, **launch.options},
             prelude=self._fetching(launch) if self._cluster.url else [],
-            command=_fetch(python) if self._cluster.url else [*python, str(self._runtime), folder],
+            command=slurmscript.fetched(python) if self._cluster.url else [*python, str(self._runtime), folder],
             output=os.devnull if self._cluster.url else f"{folder}/{OUTPUT}",
             wall_time_seconds=launch.wall_time_seconds,
             own_nodes=launch.own_nodes and not self._cluster.pack,
             build_seconds=build_seconds,
+        )
+
+    def _fetching(self, launch: Launch) -> list[str]:
+        # Where others' tasks run as the same account, all work in one place, which can be hidden from them.
+        alone = launch.user in self._cluster.accounts or self._allow_unisolated()
+        return slurmscript.fetching(
+            server=self._cluster.url.rstrip("/"),
+            job=launch.job,
+            token=self._cluster.token(launch.handle),
+            certificate=self._cluster.certificate,
+            alone="1" if alone else "",
+            start=shipped.FETCH,
         )
 
     def _build_seconds(self, launch: Launch) -> float:
@@ -390,23 +381,6 @@ class SlurmBackend:
         tree = None if launch.tree is None else str(launch.tree)
         builds = launch.python or environments.named(tree, launch.requirements)
         return self._cluster.build_seconds if builds else 0.0
-
-    def _fetching(self, launch: Launch) -> list[str]:
-        """What a node needs to know to fetch the rest; not among the arguments, which all can see."""
-        known = {
-            "SERVER": self._cluster.url.rstrip("/"),
-            "JOB": launch.job,
-            "TOKEN": self._cluster.token(launch.handle),
-            "CERTIFICATE": self._cluster.certificate,
-            # Where others' tasks run as the same account, all work in one place, which can be hidden from them.
-            "ALONE": "1" if launch.user in self._cluster.accounts or self._allow_unisolated() else "",
-            "START": shipped.FETCH,
-        }
-        return [f"export PADDLECLOUD_{name}={shlex.quote(value)}" for name, value in known.items() if value]
-
-
-def _fetch(python: Sequence[str]) -> list[str]:
-    return ["/bin/sh", "-c", f'exec {shlex.join(python)} -c "$PADDLECLOUD_START"']
 
 
 def _stopped_before(task: TaskReport, now: datetime) -> TaskReport:

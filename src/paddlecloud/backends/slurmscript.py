@@ -183,3 +183,13 @@ def _most_cpus(asked: Sequence[Resources]) -> int:
 
 def _most_megabytes(asked: Sequence[Resources]) -> int:
     return max(math.ceil(one.memory_bytes / _MEGABYTE) for one in asked)
+
+
+def fetching(**known: str) -> list[str]:
+    """What a node needs to know to fetch the runtime; not among the arguments, which all can see."""
+    return [f"export PADDLECLOUD_{name.upper()}={shlex.quote(value)}" for name, value in known.items() if value]
+
+
+def fetched(python: Sequence[str]) -> list[str]:
+    """The command that starts the runtime on a node which fetches it."""
+    return ["/bin/sh", "-c", f'exec {shlex.join(python)} -c "$PADDLECLOUD_START"']

@@ -14,13 +14,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from paddlecloud.model.errors import ConflictError, InvalidError, NotFoundError, UnauthenticatedError
 from paddlecloud.model.user import (
-    ALL_CLUSTERS,
-    NO_LIMITS,
     AccessKey,
     Account,
     Quota,
@@ -33,11 +31,12 @@ from paddlecloud.model.user import (
 from paddlecloud.store import quotas as limits
 from paddlecloud.store.db import Database
 from paddlecloud.store.passwords import Passwords
-from paddlecloud.store.plain import mapping_of, text_of
+from paddlecloud.store.plain import text_of
 from paddlecloud.store.schema import access_keys as key_table
 from paddlecloud.store.schema import tokens as token_table
 from paddlecloud.store.schema import users as user_table
 from paddlecloud.store.secrets import Cipher
+from paddlecloud.store.user_rows import account_of, enabled_user, token_of, user_of
 
 TOKEN_PREFIX = "pct_"
 _TOKEN_NAME_LENGTH = 100
@@ -110,7 +109,7 @@ class Users:
 
     def list(self) -> builtins.list[User]:
         with self._db.read() as connection:
-            return [_user(row) for row in connection.execute(_ALL)]
+            return [user_of(row) for row in connection.execute(_ALL)]
 
     def account(self, name: str) -> Account:
         """A user with their assigned limits."""
@@ -121,7 +120,7 @@ class Users:
         """All users with their assigned limits."""
         with self._db.read() as connection:
             given = limits.of_all(connection)
-            return [_with_quotas(row, given.get(row.name, {})) for row in connection.execute(_ALL)]
+            return [account_of(row, given.get(row.name, {})) for row in connection.execute(_ALL)]
 
     def quotas(self, names: Collection[str]) -> limits.Given:
         """The limits assigned to these users."""
@@ -161,7 +160,7 @@ class Users:
             row = connection.execute(_by_name(name)).one_or_none()
         if not self._passwords.fits(password, None if row is None else row.password_hash) or row is None:
             raise UnauthenticatedError("wrong user name or password")
-        user = _enabled(row)
+        user = enabled_user(row)
         if self._passwords.outdated(row.password_hash):
             with self._db.write() as connection:
                 _set(connection, name, {"password_hash": self._passwords.hash(password)})
@@ -191,7 +190,7 @@ class Users:
             row = connection.execute(_by_name(name)).one_or_none()
         if row is None:
             raise _no_such_user(name)
-        return _enabled(row), row.epoch
+        return enabled_user(row), row.epoch
 
     def end_epoch(self, name: str) -> None:
         """Revoke the tokens of all of the user's old clients at once."""
@@ -219,7 +218,7 @@ class Users:
             raise UnauthenticatedError(
                 f"access key {ak!r} is not known here: it was revoked, or belongs to another server"
             )
-        return _enabled(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
+        return enabled_user(row), self._cipher.decrypt(row.sk_encrypted, bound_to=ak)
 
     def note_ahead(self, ak: str, until: datetime) -> None:
         """Record that requests with this access key were accepted with future dates, up to `until`."""
@@ -278,18 +277,18 @@ class Users:
             if row is None:
                 raise UnauthenticatedError("the token is not known here: it was revoked, or belongs to another server")
             owner = connection.execute(_by_name(row.user)).one()
-        token = _token(row)
+        token = token_of(row)
         if token.expires_at is not None and now >= token.expires_at:
             raise UnauthenticatedError(
                 f"token {token.name!r} expired at {token.expires_at:%Y-%m-%dT%H:%M:%SZ}: log in again or create another"
             )
-        return _enabled(owner), token
+        return enabled_user(owner), token
 
     def tokens(self, user: str) -> builtins.list[Token]:
         query = select(token_table).where(token_table.c.user == user)
         with self._db.read() as connection:
             rows = connection.execute(query.order_by(token_table.c.created_at, token_table.c.id)).all()
-        return [_token(row) for row in rows]
+        return [token_of(row) for row in rows]
 
     def revoke_token(self, token_id: str, user: str | None) -> None:
         """Revoke a token at once; `user` None allows any owner."""
@@ -335,7 +334,7 @@ def _get(connection: Connection, name: str) -> User:
     row = connection.execute(_by_name(name)).one_or_none()
     if row is None:
         raise _no_such_user(name)
-    return _user(row)
+    return user_of(row)
 
 
 def _no_such_user(name: str) -> NotFoundError:
@@ -346,7 +345,7 @@ def _account(connection: Connection, name: str) -> Account:
     row = connection.execute(_by_name(name)).one_or_none()
     if row is None:
         raise _no_such_user(name)
-    return _with_quotas(row, limits.of(connection, [name]).get(name, {}))
+    return account_of(row, limits.of(connection, [name]).get(name, {}))
 
 
 def _by_name(name: str) -> Select[Any]:
@@ -362,42 +361,6 @@ def _count_enabled_admins(connection: Connection) -> int:
     return connection.execute(
         query.where(user_table.c.role == Role.ADMIN.value, user_table.c.disabled.is_(False))
     ).scalar_one()
-
-
-def _enabled(row: Row[Any]) -> User:
-    user = _user(row)
-    if user.disabled:
-        raise UnauthenticatedError(f"user {user.name} is disabled: ask an admin of this server")
-    return user
-
-
-def _user(row: Row[Any]) -> User:
-    return User(name=row.name, role=Role(row.role), created_at=row.created_at, disabled=row.disabled, email=row.email)
-
-
-def _with_quotas(row: Row[Any], given: Mapping[str, Quota]) -> Account:
-    user = _user(row)
-    return Account(
-        name=user.name,
-        role=user.role,
-        created_at=user.created_at,
-        disabled=user.disabled,
-        email=user.email,
-        extension=mapping_of(row.extension),
-        quota=given.get(ALL_CLUSTERS, NO_LIMITS),
-        quotas={cluster: quota for cluster, quota in sorted(given.items()) if cluster != ALL_CLUSTERS},
-    )
-
-
-def _token(row: Row[Any]) -> Token:
-    return Token(
-        id=row.id,
-        user=row.user,
-        name=row.name,
-        scope=Scope(row.scope),
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-    )
 
 
 def _hash(secret: str) -> str:

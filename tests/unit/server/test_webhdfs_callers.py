@@ -155,7 +155,7 @@ def test_a_login_counts_no_longer_once_all_that_its_user_came_in_by_has_ended(by
 
 def test_a_call_waits_for_the_login_that_is_under_way_at_its_address(by_login: Running) -> None:
     """As the VS Code client sends them to a server that was started anew."""
-    turns = by_login.services.accounts._users._passwords._turns
+    turns = by_login.services.accounts._users._passwords._slots
     with ThreadPoolExecutor() as threads, ExitStack() as held:
         for _ in range(2):
             held.enter_context(turns)  # no password is checked until these are given back
