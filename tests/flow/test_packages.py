@@ -130,7 +130,7 @@ def test_the_go_client_names_a_program_and_asks_for_v2_by_variables_of_the_entry
     assert ann.logs("asks", worker="asks-pserver-0") == "serving\n"
     for wrong, said in (
         ("PADDLECLOUD_COMPAT=v1", "is not known: it is v2"),
-        ("PADDLECLOUD_COMPT=v2", "asks for nothing"),
+        ("PADDLECLOUD_COMPT=v2", "unknown variable PADDLECLOUD_COMPT"),
     ):
         with pytest.raises(RefusedError, match=said):
             ann.submit(str(package), name="wrong", entry=f"{wrong} python prepare.py")

@@ -95,7 +95,7 @@ def copy(sources: Sequence[str], target: str) -> None:
 
 
 def tell_renamed(there: Pfs, typed: Sequence[str]) -> None:
-    """Say, once, what a name is taken for that no datacenter has: the config of an old client may call it anything."""
+    """Note once that an unknown name stands for the only datacenter: the config of an old client may use any name."""
     named = {part for path in typed if pfs.is_pfs(path) for part in pfs.normal(path)[1:2]} - {pfs.PUBLIC}
     for name in sorted(named) if named and len(there.names) == 1 else ():
         if note := pfs.renamed(name, there.names):

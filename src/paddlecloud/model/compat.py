@@ -1,4 +1,4 @@
-"""Jobs whose programs were written for PaddlePaddle v2 (`--compat v2`): what they find, and where they look for it."""
+"""Adapts the commands of a job with `--compat v2`: they find the modules of PaddlePaddle v2 on their PYTHONPATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pserver of PaddlePaddle Cloud runs where no program is named for it: `paddle pserver`, or nothing."""
+"""The default command of a PaddlePaddle Cloud pserver: `paddle pserver`, or idling where the environment has none."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _ASSIGNMENT = re.compile(r"""\s*(\w+)=((?:[^\s'"\\;&|<>()$`]|\\.|'[^']*'|"[^"\\$
 
 
 class Entry(NamedTuple):
-    """An entry, and what it asks for by the variables that it begins with: the Go client has no flags for that."""
+    """An entry without its leading variables of ours, and their values: the Go client has no flags for them."""
 
     command: str
     psentry: str = ""
@@ -71,8 +71,8 @@ def read_entry(text: str) -> Entry:
         elif name in asked:
             asked[name] = "".join(shlex.split(found[2]))
         else:
-            known = " and ".join(asked)
-            raise InvalidError(f"entry begins with {name}, which asks for nothing: {known} do", field="entry")
+            known = " or ".join(asked)
+            raise InvalidError(f"the entry begins with the unknown variable {name}: use {known}", field="entry")
     if asked[COMPAT] not in ("", *COMPATS):
         raise InvalidError(f"{COMPAT} {asked[COMPAT]!r} is not known: it is {' or '.join(COMPATS)}", field="entry")
     if not text[at:].strip():

@@ -133,7 +133,7 @@ def locate(text: str, datacenters: Sequence[str]) -> Place:
 
 
 def datacenter(name: str, datacenters: Sequence[str], *, typed: str = "") -> str:
-    """The datacenter that is meant by a name: where there is only one, any name means it."""
+    """The datacenter of this name; any name means the only one."""
     if name in datacenters:
         return name
     if len(datacenters) == 1:
@@ -143,12 +143,12 @@ def datacenter(name: str, datacenters: Sequence[str], *, typed: str = "") -> str
 
 
 def alias(name: str, datacenters: Sequence[str]) -> str:
-    """The name itself, if it is another one of the only datacenter that can be a folder below /pfs; else ""."""
+    """The name, if it is not a datacenter's own and can be a folder below /pfs; else ""."""
     return name if name not in (*datacenters, PUBLIC) and _ALIAS.fullmatch(name) else ""
 
 
 def renamed(name: str, datacenters: Sequence[str]) -> str:
-    """What to tell a user whose name of the only datacenter is not the server's; "" where it is."""
+    """The note for a user whose name of the only datacenter is not the server's; "" if it is."""
     if name in datacenters:
         return ""
     only = datacenters[0]

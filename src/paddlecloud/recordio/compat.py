@@ -1,6 +1,6 @@
-"""The modules that programs of PaddlePaddle v2 import, as files made of this library, for a folder on PYTHONPATH.
+"""Generates the modules that programs of PaddlePaddle v2 import, as source files for a folder on PYTHONPATH.
 
-They need nothing of the node but Python 3.11, and do not hide the PaddlePaddle that is installed there.
+They need only Python 3.11 on the node, and do not hide a PaddlePaddle that is installed there.
 """
 
 from __future__ import annotations

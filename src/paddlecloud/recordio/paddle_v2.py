@@ -1,6 +1,6 @@
-"""All of `paddle.v2.dataset.common`: in jobs with `--compat v2` this module stands in its place.
+"""Replaces `paddle.v2.dataset.common` in jobs with `--compat v2`.
 
-Programs may set `DATA_HOME`; in jobs it is the public folder of datasets, as in PaddlePaddle Cloud's own images.
+Programs may set `DATA_HOME`. In jobs it is the public folder of datasets, as in PaddlePaddle Cloud's own images.
 """
 
 from __future__ import annotations

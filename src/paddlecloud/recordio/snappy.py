@@ -1,6 +1,6 @@
-"""Framed snappy in Python alone, for where cramjam is not installed: slower, and it stores blocks as they are.
+"""Framed snappy in pure Python, for environments without cramjam: slower, and it stores blocks uncompressed.
 
-The checksums of blocks are written but not compared: RecordIO has one of its own for each chunk, compared before.
+Checksums of blocks are written but not verified: RecordIO verifies a checksum of its own for each chunk first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = 0xFFFFFFFF
 
 
 class BentError(Exception):
-    """These bytes are not what snappy writes."""
+    """The bytes are not valid snappy."""
 
 
 def compress(payload: memoryview) -> bytes:
@@ -43,7 +43,7 @@ def decompress_into(stored: memoryview, into: memoryview) -> None:
 
 
 def masked_checksum(block: memoryview) -> int:
-    """CRC-32C, turned and moved as the framing format wants it."""
+    """CRC-32C, rotated and offset as the framing format defines."""
     table = _table()
     crc = _WORD
     even = len(block) & ~1
@@ -110,7 +110,7 @@ def _literal(block: bytes, at: int) -> tuple[int, int]:
 
 
 def _copy(block: bytes, at: int) -> tuple[int, int, int]:
-    """How many bytes, from how far back, and where the next element is."""
+    """The length and distance of a copy, and the position of the next element."""
     tag = block[at]
     if tag & 3 == 1:
         return (tag >> 2 & 7) + 4, (tag >> 5) << 8 | block[at + 1], at + 2
@@ -137,6 +137,6 @@ def _byte(number: int) -> int:
 
 @cache
 def _table() -> list[int]:
-    """The checksum of every pair of bytes: half as many turns of a loop as one of every byte would take."""
+    """The checksum of every pair of bytes, which halves the iterations of a table of single bytes."""
     single = [_byte(number) for number in range(256)]
     return [single[(single[pair & 0xFF] ^ pair >> 8) & 0xFF] ^ single[pair & 0xFF] >> 8 for pair in range(65_536)]

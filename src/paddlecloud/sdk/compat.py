@@ -1,4 +1,4 @@
-"""Sends the modules along that let programs of PaddlePaddle v2 run with the Python of today (`--compat v2`)."""
+"""Adds the modules of PaddlePaddle v2 to what a job uploads (`--compat v2`)."""
 
 from __future__ import annotations
 
