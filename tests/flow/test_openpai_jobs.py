@@ -178,7 +178,7 @@ def test_a_failure_that_no_attempt_mends_is_not_tried_again(desk: Lab) -> None:
     detail = desk.client().get(job)
     assert detail.job.attempt == 1
     assert "no attempt follows" in detail.job.error
-    assert "requirements.txt" in desk.out("show", job)
+    assert "pip3 install" in desk.out("show", job)
 
 
 def test_code_that_is_not_there_or_too_large_is_refused_when_it_is_submitted(lab: Lab) -> None:
