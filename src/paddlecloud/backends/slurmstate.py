@@ -146,7 +146,9 @@ def ended(
 ) -> Report:
     """`stopped`: at our own wish; `said`: the last words of the batch script."""
     stop, why = (None, "") if stopped else _stop(seen) or _vanished(seen, tasks, told)
-    final = tuple(_final(task, seen, now, said, told=stop is not None and task.name in told) for task in tasks)
+    final = tuple(
+        _final(task, seen, now, said, stopped=stopped, told=stop is not None and task.name in told) for task in tasks
+    )
     if all(task.state is TaskState.SUCCEEDED for task in final):
         return Report(tasks=final)
     return Report(tasks=final, stop=stop, why=why)
@@ -173,14 +175,15 @@ def _vanished(seen: Seen, tasks: Sequence[TaskReport], told: Collection[str]) ->
     return StopReason.NODE_LOST, f"{', '.join(gone)} vanished (job {seen.id}: {seen.state})"
 
 
-def _final(task: TaskReport, seen: Seen, now: datetime, said: str, *, told: bool) -> TaskReport:
+def _final(task: TaskReport, seen: Seen, now: datetime, said: str, *, stopped: bool, told: bool) -> TaskReport:
     memory = seen.state == "OUT_OF_MEMORY"
     if told and task.state is TaskState.SUCCEEDED:
         return replace(task, state=TaskState.FAILED, reason=f"told to stop by Slurm ({seen.state}), exit code 0")
     if task.state.ended:
         killed = task.signal == signal.SIGKILL or task.exit_code == 128 + signal.SIGKILL
         return replace(task, reason=_out_of_memory(seen)) if memory and killed else task
-    lost = seen.state in _NODE_LOST or seen.state in ("PREEMPTED", "REVOKED", FORGOTTEN) or _left_no_word(task, seen)
+    lost = seen.state in _NODE_LOST or seen.state in ("PREEMPTED", "REVOKED", FORGOTTEN)
+    lost = lost or (not stopped and _left_no_word(task, seen))
     return replace(
         task,
         state=TaskState.LOST if lost else TaskState.FAILED,

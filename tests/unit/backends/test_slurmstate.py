@@ -62,7 +62,10 @@ def test_a_task_that_has_left_no_word_ended_as_slurm_says(
     assert reason in report.tasks[0].reason
     assert report.tasks[0].ended_at == NOW
     assert bool(report.why) == (stop is not None)
-    assert after(state, stopped=True).stop is None, "what we stop ourselves needs no reason of Slurm's"
+    ours = after(state, stopped=True)
+    assert ours.stop is None, "what we stop ourselves needs no reason of Slurm's"
+    if state in ("COMPLETED", "FAILED"):
+        assert ours.tasks[0].state is TaskState.FAILED, "it was killed by our stop, and is not lost"
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
