@@ -99,6 +99,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor", "+doctor --config <name>"),
     "completion": ("completion <name>",),
     "version": ("version",),
+    "install": ("+install --manual-layout <name>",),
     "gen_token": ("+gen_token --email=<name>",),
     "submit_job": ("+submit_job --files=<name> --start_cmd=true", "submit_job --files=job --start_cmd='true # <name>'"),
     "query_job": ("+query_job --job_id=<job>", "+query_job --job_id=<name>"),

@@ -7,7 +7,7 @@ ones of the queue may pass it if they end before that time or fit beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -20,14 +20,14 @@ from paddlecloud.scheduler.spans import ends_at
 class Caps:
     """What is left of every queue that has a cap, while a plan is being made."""
 
-    def __init__(self, queues: Queues, placed: Iterable[Job], now: datetime) -> None:
+    def __init__(self, queues: Queues, placed: Iterable[Job], now: datetime, *unlimited: timedelta) -> None:
         self._caps = {name: terms.cap for name, terms in queues.items() if terms.cap is not None}
         self._left = {name: cap.room for name, cap in self._caps.items()}
         self._ends: dict[str, list[tuple[datetime, Resources]]] = {name: [] for name in self._caps}
         self._reservations: dict[str, Reservation] = {}
         for job in placed if self._caps else ():
             if job.placement is not None and job.spec.queue in self._caps:
-                self.take(job, counted(job.placement.tasks), ends_at(job, now))
+                self.take(job, counted(job.placement.tasks), ends_at(job, now, *unlimited))
 
     def __contains__(self, queue: str) -> bool:
         return queue in self._caps

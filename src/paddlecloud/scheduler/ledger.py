@@ -16,7 +16,7 @@ from paddlecloud.model.state import JobState
 from paddlecloud.model.user import ALL_CLUSTERS
 from paddlecloud.scheduler.day import Day, day_of
 from paddlecloud.scheduler.quota import Limit, Policy, Quotas, refusal
-from paddlecloud.scheduler.spans import ends_at, expected
+from paddlecloud.scheduler.spans import UNKNOWN, ends_at, expected, is_known
 
 LEAST_SECONDS = 60  # with fewer left of the day a job waits for the next one, unless it asks for less itself
 
@@ -49,7 +49,7 @@ class Tally:
 
     def count(self, job: Job, now: datetime) -> None:
         """Take a placed job into account. One that is being stopped still runs, but has no time of its own left."""
-        self.ends.append(ends_at(job, now))
+        self.ends.append(ends_at(job, now, UNKNOWN))
         began = job.running_since or now
         self.used += self.day.seconds(began, now)
         if job.state is not JobState.KILLING:
@@ -108,9 +108,10 @@ class Tally:
         if self.in_line:
             return f"{words}; others of theirs are before it"
         over = len(self.ends) - most
+        at = sorted(self.ends)[over]
         # In whole minutes: a reason that changes is written to the records.
-        minutes = math.ceil((sorted(self.ends)[over] - now).total_seconds() / 60)
-        return f"{words}; it starts when {f'{over + 1} end' if over else 'one ends'} (about {minutes} min)"
+        about = f" (about {math.ceil((at - now).total_seconds() / 60)} min)" if is_known(at, now) else ""
+        return f"{words}; it starts when {f'{over + 1} end' if over else 'one ends'}{about}"
 
 
 class Standing:

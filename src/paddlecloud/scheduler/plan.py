@@ -22,7 +22,7 @@ from paddlecloud.scheduler.ledger import Ledger, Standing
 from paddlecloud.scheduler.queues import Queues, priority_of, why_closed
 from paddlecloud.scheduler.quota import Quotas
 from paddlecloud.scheduler.reservations import Ends, Reservation, reserve
-from paddlecloud.scheduler.spans import ends_at, expected
+from paddlecloud.scheduler.spans import UNKNOWN, ends_at, expected, is_known
 
 _FORECASTS = 200
 
@@ -65,7 +65,8 @@ def plan(snapshot: Snapshot) -> Plan:
 
 
 def forecast(snapshot: Snapshot) -> dict[str, Forecast]:
-    """How far each waiting job is from the front, and when it starts if every job takes all its wall time."""
+    """How far each waiting job is from the front, and when it starts if every job takes all its wall time. Behind a job
+    without a limit nothing tells that."""
     ahead = _Ahead(snapshot)
     return {
         job.id: Forecast(position=position, about_at=ahead.next_start(job) if position <= _FORECASTS else None)
@@ -150,7 +151,7 @@ class _Room:
             return f"{name}: {error}"
         if capped is not None:
             self.caps.take(job, capped, self.snapshot.now + span)
-        standing.start(self.snapshot.now, span)
+        standing.start(self.snapshot.now, expected(job, UNKNOWN) if clip is None else span)
         return replace(placement, wall_time_seconds=clip)
 
     def _hold(self, name: str, job: Job, need: Resources, end: datetime) -> Placement:
@@ -206,11 +207,11 @@ class _Ahead:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.lines = {
-            name: _Line(capacity, free(snapshot, name), _ends(snapshot, name), snapshot.now)
+            name: _Line(capacity, free(snapshot, name), _ends(snapshot, name, UNKNOWN), snapshot.now)
             for name, capacity in snapshot.clusters.items()
         }
         self.ledger = Ledger(snapshot.quotas, snapshot.placed, snapshot.now)
-        self.caps = Caps(snapshot.queues, snapshot.placed, snapshot.now)
+        self.caps = Caps(snapshot.queues, snapshot.placed, snapshot.now, UNKNOWN)
         self.of_queues: dict[str, _Line] = {}
 
     def next_start(self, job: Job) -> datetime | None:
@@ -245,10 +246,10 @@ class _Ahead:
             earliest = max(earliest, fits_at)
         at = line.next_start(job) if earliest <= line.at else earliest
         if at is not None:
-            standings[name].start(at, expected(job))
+            standings[name].start(at, expected(job, UNKNOWN))
             if of_queue is not None:
-                of_queue.take(at, counts_for, at + expected(job))
-        return at
+                of_queue.take(at, counts_for, at + expected(job, UNKNOWN))
+        return at if at is None or is_known(at, self.snapshot.now) else None
 
     def _of_queue(self, job: Job) -> _Line | None:
         """What is left of what the jobs of a queue may use; None: as much as there is."""
@@ -274,7 +275,7 @@ class _Line:
         need = total(task.resources for task in places.requests(job.spec, self.capacity))
         at = self.free_at(need)
         if at is not None:
-            self.take(at, need, at + expected(job))
+            self.take(at, need, at + expected(job, UNKNOWN))
         return at
 
     def free_at(self, need: Resources) -> datetime | None:
@@ -305,10 +306,10 @@ def _on(placed: Iterable[Job], cluster: str) -> list[Placement]:
     return [job.placement for job in placed if job.placement and job.placement.cluster == cluster]
 
 
-def _ends(snapshot: Snapshot, cluster: str) -> list[tuple[datetime, Resources]]:
+def _ends(snapshot: Snapshot, cluster: str, *unlimited: timedelta) -> list[tuple[datetime, Resources]]:
     """When each placed job gives back what it holds."""
     return [
-        (ends_at(job, snapshot.now), job.placement.resources)
+        (ends_at(job, snapshot.now, *unlimited), job.placement.resources)
         for job in snapshot.placed
         if job.placement and job.placement.cluster == cluster
     ]

@@ -247,6 +247,15 @@ def test_the_forecast_counts_the_places_ahead_and_the_time() -> None:
     assert (second.position, second.about_at) == (2, NOW + timedelta(minutes=30))
 
 
+def test_behind_a_job_without_a_limit_no_time_is_told() -> None:
+    limited = Quotas(given={"ann": {"local": Quota(running_jobs=1)}})
+    waiting, endless = a_job(2, cpus=4), running(a_job(1, minutes=None))
+    assert forecast(a_snapshot([waiting], [endless]))[waiting.id].about_at is None
+    assert forecast(a_snapshot([waiting], [endless], quotas=limited))[waiting.id].about_at is None
+    reason = decide([waiting], [endless], quotas=limited).reasons[waiting.id]
+    assert reason == "quota: 1 of 1 jobs running for ann on local; it starts when one ends"
+
+
 def test_the_forecast_knows_what_users_wait_for() -> None:
     quotas = Quotas(
         policies={"local": Policy(quota=Quota(running_jobs=1))},
