@@ -86,6 +86,12 @@ ids() {
     command -v newuidmap >/dev/null || install uidmap uidmap
 }
 
+shells() {
+    for shell in zsh fish; do
+        command -v $shell >/dev/null || install $shell $shell
+    done
+}
+
 browser() {
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
         install "a browser" chromium
@@ -97,4 +103,5 @@ hdfs
 faketime
 clients
 ids
+shells
 browser
