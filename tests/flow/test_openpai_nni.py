@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import urllib3
 
-from tests.absent import absent_unless
 from tests.flow.lab import Lab
 from tests.ports import free_port
 from tests.waiting import wait_until
@@ -24,7 +23,8 @@ NNI = Path(sys.prefix) / "nni"
 PASSWORD = "correct horse"
 TRIAL = "import nni\n\nx = nni.get_next_parameter()['x']\nnni.report_final_result(2 * x)\n"
 
-pytestmark = absent_unless((NNI / "bin/nnictl").exists(), f"there is no nni in {NNI}: type `make {NNI}/.made`")
+# Also in CI: nni's own start fails now and then, so `make test` does not install it.
+pytestmark = pytest.mark.skipif(not (NNI / "bin/nnictl").exists(), reason=f"run on request: `make {NNI}/.made`")
 
 
 @pytest.fixture
