@@ -169,7 +169,9 @@ class JobService:
         except InvalidError:  # its cluster is configured no more
             return None
         allowed = [submission.longest(offer) for offer in offers]
-        return None if None in allowed else max((one for one in allowed if one is not None), default=None)
+        of_user = None if None in allowed else max((one for one in allowed if one is not None), default=None)
+        both = (of_user, self._queues.longest(job.spec.queue))
+        return min((one for one in both if one is not None), default=None)
 
     def check_kept(self, job: Job, path: str) -> None:
         """Raise NotFoundError, with when and why, if nothing at and below a path of its results is kept any more."""

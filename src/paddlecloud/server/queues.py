@@ -80,6 +80,10 @@ class Queues:
         seconds = min((most for most in (limits.wall_time_seconds, limit) if most is not None), default=None)
         return dataclasses.replace(limits, wall_time_seconds=seconds, cap=cap)
 
+    def longest(self, name: str) -> int | None:
+        """The longest run of a job in a queue, in seconds; None: any."""
+        return _limit(self._queues[name]) if name in self._queues else None
+
     def _find(self, user: str, name: str) -> QueueSettings:
         found = self._queues.get(name)
         open_to = _listed([queue.name for queue in self.list(user)])

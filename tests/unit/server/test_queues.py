@@ -11,6 +11,7 @@ import pytest
 
 from paddlecloud.model.errors import ConfigError
 from paddlecloud.model.job import Resources
+from paddlecloud.model.user import ALL_CLUSTERS, Quota
 from paddlecloud.server import config
 from paddlecloud.server.settings import Settings
 from tests.unit.server.running import Running, a_spec, running
@@ -68,6 +69,15 @@ def test_a_job_that_asks_for_no_time_gets_what_its_queue_gives(
 ) -> None:
     checked = server.ask("POST", "/v1/jobs/check", a_spec(queue=queue)).json()
     assert checked["spec"]["wall_time_seconds"] == seconds
+
+
+def test_the_longest_run_that_may_be_asked_for_is_the_least_of_the_users_and_the_queues(tmp_path: Path) -> None:
+    with running(tmp_path / "data", QUEUES, {"small": ONE_CPU}) as server:
+        jobs, records = server.services.jobs, server.services.records
+        made = {queue: records.get(server.submit(queue=queue)) for queue in ("", "fcr")}
+        assert {queue: jobs._longest(job) for queue, job in made.items()} == {"": None, "fcr": 600}
+        server.users.change("ann", quotas={ALL_CLUSTERS: Quota(wall_time_seconds=60)})
+        assert {queue: jobs._longest(job) for queue, job in made.items()} == {"": 60, "fcr": 60}
 
 
 def test_a_job_above_the_limit_is_told_which_queues_would_take_it(server: Running) -> None:
