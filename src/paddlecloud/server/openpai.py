@@ -149,7 +149,7 @@ class OpenPaiJobs:
         told = f"it may run for {format_duration(limit)}"
         if default is None or limit < default.total_seconds():
             return [f"{told}, the longest that is allowed"]
-        instead = "extras: {paddlecloud: {time_limit: 24h}}"
+        instead = "extras: {paddlecloud: {time_limit: TIME}}"
         return [f"{told}, as jobs do here that ask for no time: for more, write {instead}"]
 
     def _in_virtual_cluster(self, spec: JobSpec, name: str) -> JobSpec:
