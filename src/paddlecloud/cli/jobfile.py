@@ -127,7 +127,7 @@ def asked(file: JobFile) -> dict[str, Any]:
         "hang": _hang(file.hang),
         "keep_on_failure": file.keep_on_failure,
         "requirements": file.requirements,
-        "python": None if file.python is None else str(file.python),
+        "python": None if file.python is None else _version(file.python),
         "setup": (file.setup,) if isinstance(file.setup, str) else file.setup,
         "inputs": tuple(map(_input, file.inputs)) or None,
         "slurm": _texts(file.slurm) or None,
@@ -152,6 +152,15 @@ def _role(name: str, role: FileRole) -> RoleSpec:
         min_succeeded=least,
         restarts=role.restarts,
     )
+
+
+def _version(python: str | float) -> str:
+    """The version of Python; YAML reads 3.10 as the number 3.1."""
+    if isinstance(python, float) and python in (3.1, 3.2):
+        raise InvalidError(
+            f"python: {python}0 is read as the number {python}: write '{python}0', in quotes", field="python"
+        )
+    return str(python)
 
 
 def _retry(said: int | FileRetry | None) -> Retry | None:

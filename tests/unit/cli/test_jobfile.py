@@ -154,3 +154,10 @@ def test_a_file_that_cannot_be_meant_is_refused_by_name(tmp_path: Path, text: st
         jobfile.read(file)
     assert str(file) in caught.value.message
     assert says in caught.value.message
+
+
+def test_a_version_of_python_that_yaml_shortens_is_refused_with_quotes(tmp_path: Path) -> None:
+    assert jobfile.asked(jobfile.read(put(tmp_path, "run: x\npython: 3.11\n")))["python"] == "3.11"
+    assert jobfile.asked(jobfile.read(put(tmp_path, "run: x\npython: '3.10'\n")))["python"] == "3.10"
+    with pytest.raises(InvalidError, match=r"write '3\.10', in quotes"):
+        jobfile.asked(jobfile.read(put(tmp_path, "run: x\npython: 3.10\n")))
