@@ -130,7 +130,7 @@ def test_a_log_of_one_gib_is_tailed_and_fetched_with_flat_server_memory(lab: Lab
         size = sum(len(line) for line in follower.stdout or ())
     assert follower.returncode == 0
     assert size == 1073741824 + 1 + 8
-    assert memory_kib(lab) - before < 100 * 1024
+    assert memory_kib(lab) - before < 200 * 1024  # a few ranges at a time, each read whole for its digest
 
 
 def memory_kib(lab: Lab) -> int:

@@ -129,7 +129,7 @@ def test_registry_secrets_by_the_names_that_were_typed(with_files: GoClient) -> 
     assert with_files.registry("POST", "mine", **secret) == ""
     assert with_files.registries() == ["mine"]
     assert with_files.registry("DELETE", "mine") == ""
-    assert with_files.registry("DELETE", "mine").startswith("no registry 'mine' of yours")
+    assert with_files.registry("DELETE", "mine").startswith("you have no registry 'mine'")
     assert "registry name 'a b' is not allowed" in with_files.registry("DELETE", "a b")
 
 

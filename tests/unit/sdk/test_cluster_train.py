@@ -37,6 +37,7 @@ def test_seed_003s_image_classification_is_this_job() -> None:
         distribute="NCCL2",
         wall_time_seconds=1800,
         queue="nmg01-hpc-off-dmop-cpu-10G_cluster",
+        own_nodes=True,
         env={
             "TRAINER_COUNT": "4",
             "PADDLE_INIT_TRAINER_COUNT": "4",

@@ -161,7 +161,8 @@ def test_a_quota_refuses_what_is_more_and_shortens_what_is_left_open(server: Run
 def test_a_job_that_waits_says_why_how_far_from_the_front_and_about_when(tmp_path: Path) -> None:
     with running(tmp_path / "data", capacities={"local": Resources(cpus=4, memory_bytes=2**30)}) as server:
         every_cpu = {"cpus": 4, "memory_bytes": 2**20}
-        spec = {"roles": [{"name": "trainer", "count": 1, "command": "go on", "resources": every_cpu}]}
+        roles = [{"name": "trainer", "count": 1, "command": "go on", "resources": every_cpu}]
+        spec = {"roles": roles, "wall_time_seconds": 600}
         first = server.ask("POST", "/v1/jobs", spec).json()["id"]
         server.reaches(first, "running")
         second, third = (server.ask("POST", "/v1/jobs", spec).json()["id"] for _ in range(2))
