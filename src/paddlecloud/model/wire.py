@@ -40,6 +40,20 @@ def builtins(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
+def without_defaults(value: object) -> Any:
+    """The value as `builtins` has it, without fields that hold their default: an older server knows no newer field."""
+    if isinstance(value, msgspec.Struct):
+        held = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return {field.encode_name: without_defaults(one) for field, one in held if one != _default(field)}
+    if isinstance(value, (list, tuple)):
+        return [without_defaults(one) for one in value]
+    return builtins(value)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
 def decode(kind: type[T], body: bytes | str) -> T:
     """`body` as a `kind`. It is looked through before anything is made of it: a hostile one takes no memory."""
     try:

@@ -153,8 +153,7 @@ class Client:
 
         if (spec is None) == (not asked):
             raise InvalidError("say what to submit by keywords (command=…) or by a JobSpec, one of the two")
-        if spec is None:
-            spec = job_spec(asked)
+        spec = job_spec(asked) if spec is None else spec
         check_texts(spec)
         if folder is not None:
             if not isinstance(folder, bundle.Bundle):
@@ -174,7 +173,7 @@ class Client:
     def check(self, spec: JobSpec) -> Acceptance:
         """Ask the server whether it would take the job, before its folder is read and sent; raise what submit would."""
         check_texts(spec)
-        return self.http.send(Acceptance, "POST", "/v1/jobs/check", spec, repeatable=True)
+        return self.http.send(Acceptance, "POST", "/v1/jobs/check", wire.without_defaults(spec), repeatable=True)
 
     def resolve(self, ref: str, *, only: bool = False) -> str:
         """The id of the job that `ref` means: an id, the beginning of one (4 digits or more, with or without `job-`),
@@ -383,7 +382,8 @@ class Client:
         )
 
     def _submit(self, spec: JobSpec, key: str) -> Job:
-        return self.http.send(Job, "POST", "/v1/jobs", spec, headers={"Idempotency-Key": key}, repeatable=True)
+        sent, headers = wire.without_defaults(spec), {"Idempotency-Key": key}
+        return self.http.send(Job, "POST", "/v1/jobs", sent, headers=headers, repeatable=True)
 
     def _ids_from(self, prefix: str) -> Sequence[str]:
         return [job.id for job in self.list(limit=_NEWEST) if job.id.startswith(prefix)]

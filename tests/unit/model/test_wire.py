@@ -59,3 +59,15 @@ def test_a_hostile_body_takes_no_more_memory_than_itself(field: bytes) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_what_holds_its_default_is_not_sent_since_an_older_server_may_not_know_it() -> None:
+    spec = JobSpec(
+        roles=(RoleSpec(name="trainer", count=2, command="true", resources=Resources(cpus=2)),), env={"A": "b"}
+    )
+    sent = wire.without_defaults(spec)
+    assert sent == {
+        "roles": [{"name": "trainer", "count": 2, "command": "true", "resources": {"cpus": 2.0}}],
+        "env": {"A": "b"},
+    }
+    assert wire.convert(JobSpec, sent) == spec
