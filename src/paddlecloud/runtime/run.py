@@ -201,7 +201,7 @@ class _Supervision:
             if self._folder.stopped or signals.await_next(time.monotonic() + _BUILD_LOOK_SECONDS) == signal.SIGTERM:
                 self._stopping = True
                 return Outcome(reason="stopped before it started")
-            if time.monotonic() > until:
+            if time.monotonic() > until + self._task.grace_seconds:  # the one that builds fails first, with its lines
                 return not_started(f"another task builds its environment: {self._too_late}")
             os.close(lock)
             lock = environments.lock(wanted)  # whoever removes an environment removes its lock
@@ -226,7 +226,9 @@ class _Supervision:
 
     @property
     def _too_late(self) -> str:
-        return f"it is not done within {self._task.build_seconds / 60:g} min (jobs.build_limit)"
+        limit = self._task.build_seconds
+        words = f"{limit:g} s" if limit < 120 else f"{limit / 60:g} min"
+        return f"it is not done within {words} (jobs.build_limit)"
 
     def _build(self, wanted: Environment, until: float) -> Outcome | None:
         what = wanted.what
