@@ -21,7 +21,7 @@ from tests.flow.test_webhdfs import addresses, joined
 from tests.waiting import wait_until
 
 MIB = 1024 * 1024
-SENT = 256 * MIB  # by each way: more than five times what may be left of it
+SENT = 1024 * MIB  # by each way: twenty times what may be left of it
 LEFT = 50 * MIB
 NUMBERS = itertools.count()
 
