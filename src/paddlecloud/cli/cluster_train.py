@@ -91,7 +91,7 @@ _COUNTS = {flag: (_LINES[flag], usual) for flag, usual in COUNTS.items()}
 
 
 def _in_full(parser: Parser, typed: Sequence[str]) -> list[str]:
-    """What was typed with its options in full, seed 003's before others; a blank among them is no argument."""
+    """Expands abbreviated options, those of cluster_train before others, and drops blank arguments."""
     words = [word for word in typed if word.strip()]
     if typed and typed[-1] and not typed[-1].strip():
         flag = next((word.partition("=")[0] for word in reversed(words) if word.startswith("-")), "the command's name")
